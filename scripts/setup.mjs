@@ -1,0 +1,76 @@
+// Makes a checkout ready: npm packages when they are missing or the lockfile moved, the build when a source is newer,
+// and with --test a redis-server from Debian's packages when the machine has none. It does nothing twice.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const flags = new Set(process.argv.slice(2));
+
+function say(text) {
+  process.stderr.write(`crore setup: ${text}\n`);
+}
+
+function run(command, args, options = {}) {
+  execFileSync(command, args, { cwd: root, stdio: ['ignore', 2, 2], ...options });
+}
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > 20 || (major === 20 && minor >= 19)) return;
+  say(`Node ${process.versions.node} is too old, Crore needs 20.19 or newer`);
+  process.exit(2);
+}
+
+function installPackages() {
+  const stamp = join(root, 'node_modules', '.crore-lock');
+  const lock = readFileSync(join(root, 'package-lock.json'), 'utf8');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
+  say('installing npm packages');
+  run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']);
+  writeFileSync(stamp, lock);
+}
+
+function newest(dir) {
+  let latest = 0;
+  for (const entry of readdirSync(dir, { recursive: true })) {
+    latest = Math.max(latest, statSync(join(dir, entry)).mtimeMs);
+  }
+  return latest;
+}
+
+function build() {
+  const stamp = join(root, 'dist', '.built');
+  const fresh = existsSync(stamp) && statSync(stamp).mtimeMs > newest(join(root, 'src'));
+  if (fresh && !flags.has('--build')) return;
+  say('building');
+  rmSync(join(root, 'dist'), { recursive: true, force: true });
+  run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')]);
+  const lua = join('store', 'redis', 'lua');
+  mkdirSync(join(root, 'dist', lua), { recursive: true });
+  cpSync(join(root, 'src', lua), join(root, 'dist', lua), { recursive: true });
+  writeFileSync(stamp, '');
+}
+
+function installRedis() {
+  if (spawnSync('redis-server', ['--version']).status === 0) return;
+  say('installing redis-server from the distribution for the tests');
+  const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
+  const apt = (...args) => {
+    const [command, ...rest] = [...sudo, 'apt-get', ...args];
+    run(command, rest, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } });
+  };
+  try {
+    apt('update', '-qq');
+    apt('install', '-y', '-qq', '--no-install-recommends', 'redis-server');
+  } catch (error) {
+    say(`could not install redis-server (${error.message}); install it by hand and run this again`);
+    process.exit(2);
+  }
+}
+
+checkNode();
+installPackages();
+build();
+if (flags.has('--test')) installRedis();
