@@ -1,0 +1,42 @@
+import { DEFAULT_BACKOFF } from './backoff.js';
+import type { Keep, Spec } from './job.js';
+
+const DAY = 86_400_000;
+const DONE: Keep = Object.freeze({ ms: 3_600_000, count: 1_000 });
+const DEAD: Keep = Object.freeze({ ms: 30 * DAY, count: 100_000 });
+
+/** What a job gets when nothing is asked: shared and frozen, so that a plain job costs no object of its own. */
+export const DEFAULT_SPEC: Spec = Object.freeze({
+  attempts: 5,
+  backoff: DEFAULT_BACKOFF,
+  reservation: 0,
+  expires: 0,
+  keep: Object.freeze({ done: DONE, dead: DEAD }),
+});
+
+/** The stored form: only what differs from the defaults, or nothing at all. */
+export function encodeSpec(spec: Spec): string {
+  if (spec === DEFAULT_SPEC) return '';
+  const { attempts, backoff, reservation, expires, keep, headers, unique, needs } = spec;
+  const differing = {
+    attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
+    backoff: backoff === DEFAULT_BACKOFF ? undefined : backoff,
+    reservation: reservation || undefined,
+    expires: expires || undefined,
+    keep: keep === DEFAULT_SPEC.keep ? undefined : keep,
+    headers,
+    unique,
+    needs,
+  };
+  const text = JSON.stringify(differing);
+  return text === '{}' ? '' : text;
+}
+
+export function decodeSpec(text: string): Spec {
+  return text === '' ? DEFAULT_SPEC : { ...DEFAULT_SPEC, ...(JSON.parse(text) as Partial<Spec>) };
+}
+
+/** How long the record of a job with this end stays. */
+export function keepOf(spec: Spec, state: 'done' | 'dead' | 'cancelled'): Keep {
+  return state === 'dead' ? spec.keep.dead : spec.keep.done;
+}

@@ -1,0 +1,61 @@
+import type { State } from './job.js';
+
+/** Everything that can happen to a job. */
+export type Event =
+  | 'add'
+  | 'unblock'
+  | 'skip'
+  | 'due'
+  | 'claim'
+  | 'done'
+  | 'retry'
+  | 'snooze'
+  | 'release'
+  | 'lose'
+  | 'die'
+  | 'expire'
+  | 'cancel'
+  | 'revive';
+
+export interface Transition {
+  from: State | 'new';
+  event: Event;
+  to: State;
+  /** When, in one short sentence; `docs/states.md` carries the same table. */
+  when: string;
+}
+
+/** The whole state machine. Nothing else is legal; the model test checks every step of both stores against it. */
+export const TRANSITIONS: readonly Transition[] = [
+  { from: 'new', event: 'add', to: 'blocked', when: 'an upstream job has not ended' },
+  { from: 'new', event: 'add', to: 'scheduled', when: 'its time is in the future' },
+  { from: 'new', event: 'add', to: 'ready', when: 'it may run now' },
+  { from: 'new', event: 'add', to: 'cancelled', when: 'an upstream has already failed it' },
+  { from: 'blocked', event: 'unblock', to: 'ready', when: 'the last upstream ended well' },
+  {
+    from: 'blocked',
+    event: 'unblock',
+    to: 'scheduled',
+    when: 'the last upstream ended well, its time is still to come',
+  },
+  { from: 'blocked', event: 'skip', to: 'cancelled', when: 'an upstream it needs ended without success' },
+  { from: 'blocked', event: 'cancel', to: 'cancelled', when: 'somebody cancelled it' },
+  { from: 'scheduled', event: 'due', to: 'ready', when: 'its time has come; it joins the back' },
+  { from: 'scheduled', event: 'cancel', to: 'cancelled', when: 'somebody cancelled it' },
+  { from: 'ready', event: 'claim', to: 'active', when: 'a worker took it' },
+  { from: 'ready', event: 'cancel', to: 'cancelled', when: 'somebody cancelled it' },
+  { from: 'active', event: 'done', to: 'done', when: 'the handler returned' },
+  { from: 'active', event: 'retry', to: 'scheduled', when: 'it failed or overran its reservation, attempts are left' },
+  { from: 'active', event: 'snooze', to: 'scheduled', when: 'the handler asked for a later time; not charged' },
+  { from: 'active', event: 'release', to: 'ready', when: 'the worker gave it back to the front; not charged' },
+  { from: 'active', event: 'lose', to: 'ready', when: 'the worker died; back to the front, one crash' },
+  { from: 'active', event: 'lose', to: 'dead', when: 'the worker died and it was one crash too many' },
+  { from: 'active', event: 'die', to: 'dead', when: 'no attempt is left, or the handler said Fatal' },
+  { from: 'active', event: 'expire', to: 'cancelled', when: 'it was claimed after its expiry; the handler never ran' },
+  { from: 'active', event: 'cancel', to: 'cancelled', when: 'somebody cancelled it; the lease is void' },
+  { from: 'dead', event: 'revive', to: 'ready', when: 'somebody retried the dead; counts start anew' },
+];
+
+export function isLegal(from: State | 'new', to: State): boolean {
+  return TRANSITIONS.some((transition) => transition.from === from && transition.to === to);
+}

@@ -1,0 +1,20 @@
+import { openSqlite } from './sqlite/open.js';
+import type { Store } from './store.js';
+import { parseStoreUrl } from './url.js';
+
+export interface OpenStoreOptions {
+  /** Milliseconds any single call may take. */
+  timeout: number;
+  /** A clock in place of the store's own, for tests. */
+  clock?: () => number;
+  /** For heartbeats only: no fsync of their own. */
+  relaxed?: boolean;
+}
+
+/** Opens the store a URL names. The Redis client is loaded only when a URL asks for it. */
+export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
+  const parsed = parseStoreUrl(url);
+  if (parsed.kind === 'sqlite') return openSqlite(parsed.file, options);
+  const { openRedis } = await import('./redis/open.js');
+  return openRedis(url, parsed, options);
+}

@@ -1,0 +1,216 @@
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { CroreError } from '../../errors.js';
+import type { StoreUrl } from '../url.js';
+import { SCRIPTS, type ScriptName } from './scripts.js';
+
+export type Arg = string | Buffer;
+export type Reply = Buffer | number | null | Reply[];
+export type RedisUrl = Extract<StoreUrl, { kind: 'redis' }>;
+
+interface Flight {
+  reject: (error: Error) => void;
+  sent: boolean;
+}
+
+/** What befell the connection, as opposed to what the server answered. */
+class ConnectionLost extends Error {
+  constructor(
+    message: string,
+    readonly sent: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Our port to the client library: scripts and a few plain commands, every one bounded in time. The library's own resend
+ * after a reconnect is off: only the caller knows whether doing a thing twice is harmless.
+ */
+export class RedisClient {
+  readonly #redis: Redis | Cluster;
+  readonly #flights = new Set<Flight>();
+  #closed = false;
+  #why = 'no answer';
+
+  constructor(
+    readonly url: RedisUrl,
+    readonly shown: string,
+    readonly timeout: number,
+  ) {
+    this.#redis = connectTo(url, timeout);
+    this.#redis.on('error', (error: Error) => {
+      this.#why = error.message;
+    });
+    this.#redis.on('close', () => this.#drop());
+    this.#redis.on('end', () => this.#drop());
+  }
+
+  get redis(): Redis | Cluster {
+    return this.#redis;
+  }
+
+  /** A second connection to the same place, for pub/sub. */
+  another(): Redis | Cluster {
+    return connectTo(this.url, this.timeout);
+  }
+
+  async connect(): Promise<void> {
+    const late = new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown} within ${this.timeout} ms`);
+    const error = await bounded(this.#redis.connect(), this.timeout, late).then(
+      () => undefined,
+      (reason: Error) => reason,
+    );
+    if (error === undefined) return;
+    this.#redis.disconnect();
+    const why = error === late || error.message.includes('Connection is closed') ? this.#why : error.message;
+    throw new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown}: ${why}`, { cause: error });
+  }
+
+  /** Runs a script. `again` says that running it twice is harmless; the reply then tells whether that may have happened. */
+  async run(name: ScriptName, keys: Arg[], args: Arg[], again = true): Promise<{ reply: Reply; repeated: boolean }> {
+    const deadline = performance.now() + this.timeout;
+    let repeated = false;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return { reply: await this.#evaluate(name, keys, args), repeated };
+      } catch (error) {
+        if (error instanceof ConnectionLost && error.sent) {
+          if (!again) throw this.#uncertain(name, error);
+          repeated = true;
+        }
+        if (!isPassing(error) || performance.now() > deadline || this.#closed) throw this.#translate(error);
+        await new Promise((resolve) => setTimeout(resolve, Math.min(20 * attempt, 250)));
+      }
+    }
+  }
+
+  /** A plain command whose repetition is harmless. */
+  async call(command: string, ...args: Arg[]): Promise<Reply> {
+    try {
+      return await this.#send(command, args);
+    } catch (error) {
+      throw this.#translate(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#redis.disconnect();
+    this.#drop();
+  }
+
+  async #evaluate(name: ScriptName, keys: Arg[], args: Arg[]): Promise<Reply> {
+    const script = SCRIPTS[name];
+    const rest = [String(keys.length), ...keys, ...args];
+    try {
+      return await this.#send('EVALSHA', [script.sha, ...rest]);
+    } catch (error) {
+      if (!(error as Error).message.includes('NOSCRIPT')) throw error;
+      return await this.#send('EVAL', [script.source, ...rest]);
+    }
+  }
+
+  #send(command: string, args: Arg[]): Promise<Reply> {
+    if (this.#closed) return Promise.reject(new CroreError('CLOSED', 'the store has been closed'));
+    return new Promise((resolve, reject) => {
+      const flight: Flight = { reject, sent: this.#redis.status === 'ready' };
+      this.#flights.add(flight);
+      (this.#redis as Redis).callBuffer(command, args).then(
+        (reply) => {
+          this.#flights.delete(flight);
+          resolve(reply as Reply);
+        },
+        (error: Error) => {
+          this.#flights.delete(flight);
+          reject(error.message === 'Command timed out' ? new ConnectionLost(error.message, flight.sent) : error);
+        },
+      );
+    });
+  }
+
+  /** The library forgets commands in flight when a connection closes; we do not let them wait for their time limit. */
+  #drop(): void {
+    for (const flight of this.#flights) {
+      if (!flight.sent && !this.#closed) continue;
+      this.#flights.delete(flight);
+      flight.reject(new ConnectionLost('the connection was lost', flight.sent));
+    }
+  }
+
+  #uncertain(name: string, cause: Error): CroreError {
+    return new CroreError('STORE_UNCERTAIN', `${name} on ${this.shown}: ${cause.message} before the answer came`, {
+      cause,
+    });
+  }
+
+  #translate(error: unknown): CroreError {
+    if (error instanceof CroreError) return error;
+    const { message } = error as Error;
+    if (this.#closed) return new CroreError('CLOSED', 'the store has been closed', { cause: error });
+    const code = message.includes('OOM command not allowed')
+      ? 'STORE_FULL'
+      : message.includes('WRONGTYPE')
+        ? 'STORE_CORRUPT'
+        : /READONLY|MISCONF|NOREPLICAS/.test(message)
+          ? 'STORE_READONLY'
+          : 'STORE_UNREACHABLE';
+    return new CroreError(code, `${this.shown}: ${firstLine(message)}`, { cause: error });
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  if (error instanceof ConnectionLost) return true;
+  const { message } = error as Error;
+  return /LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|READONLY|UNBLOCKED|Connection is closed|ECONN|EPIPE/.test(message);
+}
+
+function firstLine(message: string): string {
+  return message.split('\n')[0]!.slice(0, 300);
+}
+
+/** Settles with `promise`, or rejects with `late` after `ms`. */
+export function bounded<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(late), ms);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+function connectTo(url: RedisUrl, timeout: number): Redis | Cluster {
+  const common: RedisOptions = {
+    username: url.username,
+    password: url.password,
+    protocol: 2,
+    disableClientInfo: true,
+    connectTimeout: timeout,
+    commandTimeout: timeout,
+    maxRetriesPerRequest: null,
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: (times) => Math.min(10 * 2 ** Math.min(times, 8), 1_000),
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    ...(url.tls ? { tls: {} } : {}),
+  };
+  const [first] = url.nodes;
+  switch (url.mode) {
+    case 'single':
+      return new Redis({ ...common, host: first!.host, port: first!.port, db: url.db, lazyConnect: true });
+    case 'sentinel':
+      return new Redis({
+        ...common,
+        sentinels: url.nodes,
+        name: url.name,
+        db: url.db,
+        failoverDetector: true,
+        lazyConnect: true,
+      });
+    case 'cluster': {
+      const options: ClusterOptions = {
+        redisOptions: common,
+        lazyConnect: true,
+        slotsRefreshTimeout: timeout,
+        clusterRetryStrategy: (times) => Math.min(100 * times, 1_000),
+      };
+      return new Cluster(url.nodes, options);
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { CroreError } from '../../errors.js';
+
+/** Where a queue lives: its plain list, and the stem of every companion key, whose hash tag is that list's key. */
+export interface QueueKeys {
+  list: string;
+  stem: string;
+  /** Pub/sub channel of the queue. */
+  channel: string;
+}
+
+export class Keys {
+  readonly #known = new Map<string, QueueKeys>();
+
+  constructor(readonly prefix: string) {
+    if (prefix === '' || /[{}\0]/.test(prefix)) {
+      throw new CroreError('BAD_URL', `prefix '${prefix}' must not be empty nor hold braces or NUL`);
+    }
+  }
+
+  queue(name: string): QueueKeys {
+    const known = this.#known.get(name);
+    if (known) return known;
+    const list = `${this.prefix}:queues:${encodeName(name)}`;
+    const stem = `${this.prefix}:{${list}}:`;
+    const keys = { list, stem, channel: `${stem}signals` };
+    if (this.#known.size > 10_000) this.#known.clear();
+    this.#known.set(name, keys);
+    return keys;
+  }
+
+  /** Names of the queues ever used. */
+  get registry(): string {
+    return `${this.prefix}:registry`;
+  }
+
+  get format(): string {
+    return `${this.prefix}:format`;
+  }
+}
+
+/** Braces would move the hash tag and the percent sign would make the encoding ambiguous; all else stays readable. */
+export function encodeName(name: string): string {
+  return name.replace(/[{}%]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+}

@@ -1,0 +1,139 @@
+-- claim: up to n entries for a worker whose session is alive.
+-- ARGV: now, worker, n, nonce, lease in ms.
+-- Reply: status (ok, paused, lost), more (0 or 1), time of the next scheduled job or '', first claim sequence, ids ('' for
+-- a raw task), bodies (record or task), runs before the claim ('' when fresh; empty when all are).
+-- The token of the k-th entry is '<attempt>.<first + k - 1>.<nonce>'. A claim is as good as a beat.
+local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+-- A key of the wrong type must fail here, before anything is written.
+call('LLEN', list)
+allow_oom()
+if not call('ZSCORE', stem .. 'workers', worker) then return { 'lost', 0, '', 0, {}, {}, {} } end
+call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
+if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused', 0, '', 0, {}, {}, {} } end
+promote(1000)
+
+local ids = {}
+local ghosts = call('EXISTS', stem .. 'ghosts') == 1
+
+local function take_prio(from, to)
+  local want = n - #ids
+  if want <= 0 then return end
+  local members = call('ZRANGEBYSCORE', stem .. 'prio', from, to, 'LIMIT', 0, want)
+  if #members == 0 then return end
+  call('ZREM', stem .. 'prio', unpack(members))
+  for _, member in ipairs(members) do ids[#ids + 1] = string.sub(member, 15) end
+end
+
+-- Ids of jobs cancelled while they waited are still in the list: each such ghost is skipped once.
+local function take_ready(want)
+  local popped = want > 0 and call('RPOP', stem .. 'ready', want)
+  if not popped then return end
+  if not ghosts and #ids == 0 then
+    ids = popped
+    return
+  end
+  for _, id in ipairs(popped) do
+    if ghosts and call('HEXISTS', stem .. 'ghosts', id) == 1 then
+      if call('HINCRBY', stem .. 'ghosts', id, -1) <= 0 then call('HDEL', stem .. 'ghosts', id) end
+      call('HINCRBY', stem .. 'meta', 'stale', -1)
+    else
+      ids[#ids + 1] = id
+    end
+  end
+end
+
+local prioritised = call('ZCARD', stem .. 'prio') > 0
+if prioritised then take_prio('-inf', '(0') end
+local before = #ids
+local tasks = {}
+local want = n - before
+if want > 0 then
+  local raw, refs = call('LLEN', list), call('LLEN', stem .. 'ready')
+  if raw > 0 then
+    local half = math.floor(want / 2)
+    if want % 2 == 1 and (tonumber(call('HGET', stem .. 'meta', 'seq')) or 0) % 2 == 1 then half = half + 1 end
+    local share = math.min(raw, math.max(half, want - refs))
+    if share > 0 then tasks = call('RPOP', list, share) end
+    refs = math.min(refs, want - share)
+  end
+  take_ready(math.min(refs, want))
+end
+local middle = #ids
+if prioritised and #ids + #tasks < n then
+  n = n - #tasks
+  take_prio('(0', '+inf')
+end
+
+local records = #ids > 0 and call('HMGET', stem .. 'jobs', unpack(ids)) or {}
+local tried = #ids > 0 and call('EXISTS', stem .. 'runs') == 1
+local runs = tried and call('HMGET', stem .. 'runs', unpack(ids)) or {}
+local total = #ids + #tasks
+local more = (call('EXISTS', list, stem .. 'ready', stem .. 'prio') > 0) and 1 or 0
+local next_at = call('ZRANGE', stem .. 'scheduled', 0, 0, 'WITHSCORES')[2] or ''
+if more == 0 then call('HSET', stem .. 'meta', 'hungry', 1) end
+if total == 0 then return { 'ok', more, next_at, 0, {}, {}, {} } end
+
+local first = call('HINCRBY', stem .. 'meta', 'seq', total) - total + 1
+local seq, bytes, k = first, 0, 0
+local fields, leased, moved = {}, {}, {}
+local out_ids, out_bodies, out_runs = {}, {}, {}
+local fresh = '.' .. nonce .. ' 0 0 ' .. now .. ' ' .. worker
+
+-- The record says what a claim has to know: see codec.ts.
+local function mind(id, record, flags)
+  local offset = 11
+  if flags % 2 == 1 then
+    local ms = string.match(record, '^(%d+);', offset)
+    offset = offset + #ms + 1
+    call('ZADD', stem .. 'reserved', now + ms, id)
+  end
+  if flags % 4 >= 2 then
+    local size = string.match(record, '^(%d+);', offset)
+    offset = offset + #size + 1
+    unlock(string.sub(record, offset, offset + size - 1), id)
+  end
+end
+
+local function lease_job(id, record, run)
+  if run then
+    local _, attempt, crashes, priority = parse(run)
+    fields[k + 1] = id
+    fields[k + 2] = (attempt + 1) .. '.' .. seq .. '.' .. nonce .. ' ' .. crashes .. ' ' .. priority .. ' ' .. now .. ' ' .. worker
+    moved[#moved + 1] = id
+  else
+    fields[k + 1], fields[k + 2] = id, '1.' .. seq .. fresh
+  end
+  k = k + 2
+  bytes = bytes + #record
+  local flags = string.byte(record, 1) - 48
+  if flags % 4 > 0 then mind(id, record, flags) end
+  seq = seq + 1
+end
+
+if #tasks == 0 and not tried then
+  out_ids, out_bodies = ids, records
+  for i = 1, #ids do lease_job(ids[i], records[i], false) end
+else
+  local i, t, o = 1, 1, 0
+  while i <= #ids or t <= #tasks do
+    o = o + 1
+    -- raw tasks stand in the middle, turn by turn with jobs of default priority
+    if i <= #ids and (i <= before or t > #tasks or (i <= middle and i - before <= t - 1)) then
+      out_ids[o], out_bodies[o], out_runs[o] = ids[i], records[i], runs[i] or ''
+      lease_job(ids[i], records[i], runs[i])
+      i = i + 1
+    else
+      leased[#leased + 1] = '1.' .. seq .. '.' .. nonce
+      leased[#leased + 1] = worker .. '\0' .. tasks[t]
+      out_ids[o], out_bodies[o], out_runs[o] = '', tasks[t], ''
+      bytes = bytes + #tasks[t]
+      seq = seq + 1
+      t = t + 1
+    end
+  end
+end
+if k > 0 then call('HSET', stem .. 'active', unpack(fields)) end
+if #leased > 0 then call('HSET', stem .. 'leased', unpack(leased)) end
+if #moved > 0 then call('HDEL', stem .. 'runs', unpack(moved)) end
+weigh(-bytes)
+return { 'ok', more, next_at, first, out_ids, out_bodies, out_runs }

@@ -1,0 +1,188 @@
+-- Shared by every script of a queue. KEYS[1] is the queue's plain list of raw tasks, KEYS[2] the stem of its companion
+-- keys (same slot). ARGV[1] is the time in milliseconds, or '' for the server's clock.
+--   jobs   hash id -> record, never rewritten
+--   ready  list of ids | prio zset of seq..id | scheduled zset by time | blocked hash id -> upstreams left
+--   runs   hash id -> 'state attempt crashes priority at tail' of jobs that wait; none for a fresh one of priority 0
+--   active hash id -> 'token crashes priority at worker' | leased hash token -> 'worker\0task' for raw tasks
+--   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping
+--   workers zset by deadline | reserved zset of ids by deadline | meta hash of counters and flags
+-- A token is '<attempt>.<claim sequence>.<nonce>'.
+local list, stem = KEYS[1], KEYS[2]
+local call = redis.call
+
+local function clock()
+  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local now = clock()
+
+-- Exempts the script from the out-of-memory check, on every server version: what follows frees more than it takes.
+local function allow_oom() call('HDEL', stem .. 'meta', '') end
+
+local function parse(run)
+  if not run then return 'ready', 0, 0, 0, 0, '' end
+  local state, attempt, crashes, priority, at, tail = string.match(run, '^(%a+) (%d+) (%d+) (%-?%d+) (%d+) ?(.*)$')
+  return state, tonumber(attempt), tonumber(crashes), tonumber(priority), tonumber(at), tail
+end
+
+-- Where a job is: its state and its run, if it has one. Only for ids that have a record.
+local function locate(id)
+  local run = call('HGET', stem .. 'runs', id)
+  if run then return (parse(run)), run end
+  run = call('HGET', stem .. 'active', id)
+  if run then return 'active', run end
+  run = call('HGET', stem .. 'ended', id)
+  if run then return (parse(run)), run end
+  return 'ready', false
+end
+
+local function wake()
+  if call('HDEL', stem .. 'meta', 'hungry') == 1 then call('PUBLISH', stem .. 'signals', 'w') end
+end
+
+-- Adds to the count of bytes that wait; foreign pushes are not counted, so it may not fall below zero.
+local function weigh(bytes)
+  if bytes == 0 then return end
+  if call('HINCRBY', stem .. 'meta', 'bytes', bytes) < 0 then call('HSET', stem .. 'meta', 'bytes', 0) end
+end
+
+-- Puts a job into the line of its priority and writes its run.
+local function place(id, attempt, crashes, priority, tail, front)
+  local at = 0
+  if priority == 0 then
+    call(front and 'RPUSH' or 'LPUSH', stem .. 'ready', id)
+    if attempt == 0 and crashes == 0 and tail == '' then
+      call('HDEL', stem .. 'runs', id)
+      return
+    end
+  else
+    at = 50000000000000 + call('HINCRBY', stem .. 'meta', front and 'front' or 'back', front and -1 or 1)
+    call('ZADD', stem .. 'prio', -priority, at .. id)
+  end
+  call('HSET', stem .. 'runs', id, 'ready ' .. attempt .. ' ' .. crashes .. ' ' .. priority .. ' ' .. at .. ' ' .. tail)
+end
+
+local function promote(limit)
+  local due = call('ZRANGEBYSCORE', stem .. 'scheduled', '-inf', now, 'LIMIT', 0, limit)
+  if #due == 0 then return 0 end
+  call('ZREM', stem .. 'scheduled', unpack(due))
+  local runs = call('HMGET', stem .. 'runs', unpack(due))
+  for i, id in ipairs(due) do
+    local _, attempt, crashes, priority, _, tail = parse(runs[i])
+    place(id, attempt, crashes, priority, tail, false)
+  end
+  return #due
+end
+
+local function forget(ids)
+  if #ids == 0 then return end
+  call('HDEL', stem .. 'jobs', unpack(ids))
+  call('HDEL', stem .. 'ended', unpack(ids))
+  if call('EXISTS', stem .. 'notes') == 1 then
+    for _, id in ipairs(ids) do call('HDEL', stem .. 'notes', 'p' .. id, 'l' .. id) end
+  end
+end
+
+local function unlock(key, id)
+  local holder = call('HGET', stem .. 'unique', key)
+  if holder and string.match(holder, '^%d+ (.*)$') == id then
+    call('HDEL', stem .. 'unique', key)
+    call('ZREM', stem .. 'unique_ttl', key)
+  end
+end
+
+-- Ends jobs in one final state: keeps their records for a while or drops them, and tells waiters.
+-- Parallel lists: ids, runs, keeps (milliseconds); count is how many records of this state may stay.
+local function close(state, ids, runs, keeps, count)
+  if #ids == 0 then return end
+  local scores, fields, drop, k = {}, {}, {}, 0
+  for i = 1, #ids do
+    if keeps[i] > 0 and count > 0 then
+      scores[k + 1], scores[k + 2] = now + keeps[i], ids[i]
+      fields[k + 1], fields[k + 2] = ids[i], runs[i]
+      k = k + 2
+    else
+      drop[#drop + 1] = ids[i]
+    end
+  end
+  if k > 0 then
+    call('HSET', stem .. 'ended', unpack(fields))
+    local over = call('ZCARD', stem .. state) + call('ZADD', stem .. state, unpack(scores)) - count
+    if over > 0 then
+      local popped = call('ZPOPMIN', stem .. state, math.min(over, 1000))
+      for i = 1, #popped, 2 do drop[#drop + 1] = popped[i] end
+    end
+  end
+  forget(drop)
+  if call('EXISTS', stem .. 'awaited') == 1 then
+    for _, id in ipairs(ids) do
+      if call('HDEL', stem .. 'awaited', id) == 1 then call('PUBLISH', stem .. 'signals', 'f' .. id) end
+    end
+  end
+end
+
+-- One upstream of a blocked job has ended. An edge is a field that can be deleted once, so a second telling is harmless.
+-- Returns the job's id when it has to be skipped.
+local function deliver(down, up, state)
+  local edge = down .. '\0' .. up
+  local policy = call('HGET', stem .. 'edges', edge)
+  if not policy then return nil end
+  call('HDEL', stem .. 'edges', edge)
+  local was, _, _, priority, at, tail = parse(call('HGET', stem .. 'runs', down))
+  if was ~= 'blocked' then return nil end
+  if state ~= 'done' and policy == 's' then
+    call('HDEL', stem .. 'blocked', down)
+    call('HDEL', stem .. 'runs', down)
+    weigh(-call('HSTRLEN', stem .. 'jobs', down))
+    local keep, count, key = string.match(tail, '^(%d+) (%d+) (.*)$')
+    if key ~= '' then unlock(key, down) end
+    local why = 'an upstream job ended ' .. state .. ': ' .. string.match(up, '([^%z]*)$')
+    close('cancelled', { down }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. why }, { tonumber(keep) }, tonumber(count))
+    return down
+  end
+  if call('HINCRBY', stem .. 'blocked', down, -1) > 0 then return nil end
+  call('HDEL', stem .. 'blocked', down)
+  if at > now then
+    call('ZADD', stem .. 'scheduled', at, down)
+    call('HSET', stem .. 'runs', down, 'scheduled 0 0 ' .. priority .. ' ' .. at .. ' ')
+  else
+    place(down, 0, 0, priority, '', false)
+  end
+  wake()
+  return nil
+end
+
+-- Tells the dependents of ended jobs, here and now where they are few and in this queue; the outbox takes the rest.
+-- Pairs: id, state, id, state … Returns 1 when the outbox has something.
+local function tell(pairs_)
+  if call('EXISTS', stem .. 'downs') == 0 then return 0 end
+  local budget, head = 1000, 1
+  while head <= #pairs_ do
+    local id, state = pairs_[head], pairs_[head + 1]
+    head = head + 2
+    if call('HEXISTS', stem .. 'downs', id) == 1 then
+      local deps = stem .. 'deps:' .. id
+      local size = call('SCARD', deps)
+      if size <= budget then
+        budget = budget - size
+        for _, member in ipairs(call('SMEMBERS', deps)) do
+          if string.sub(member, 1, 1) == '\0' then
+            local skipped = deliver(string.sub(member, 2), '\0' .. id, state)
+            if skipped then
+              pairs_[#pairs_ + 1] = skipped
+              pairs_[#pairs_ + 1] = 'cancelled'
+            end
+            call('SREM', deps, member)
+          end
+        end
+      end
+      if call('SCARD', deps) == 0 then
+        call('HDEL', stem .. 'downs', id)
+      else
+        call('RPUSH', stem .. 'outbox', state .. '\0' .. id)
+      end
+    end
+  end
+  return call('EXISTS', stem .. 'outbox')
+end

@@ -1,0 +1,12 @@
+-- obliterate: everything but the sessions and the claim sequence. ARGV: now, upstream ids whose dependents to forget…
+-- Reply: 1.
+for i = 2, #ARGV do call('UNLINK', stem .. 'deps:' .. ARGV[i]) end
+call('UNLINK', list)
+for _, name in ipairs({ 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased',
+  'ended', 'reserved', 'done', 'dead', 'cancelled',
+  'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox' }) do
+  call('UNLINK', stem .. name)
+end
+call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back')
+call('PUBLISH', stem .. 'signals', 'r')
+return 1

@@ -1,0 +1,74 @@
+-- settle: moves leased entries whose token still matches.
+-- ARGV: now, then per entry: worker, token, id ('' for a raw task), move (done, dead, cancelled, scheduled, ready, raw),
+--   'attempt crashes priority', tail (result or error), number (keep-ms or delay), keep-count, unique key to free,
+--   record to create for a raw task that becomes a job.
+-- Reply: outbox flag, then per entry 1 or 0. A list key of the wrong type fails before anything is written.
+call('LLEN', list)
+allow_oom()
+local reply, n = { 0 }, (#ARGV - 1) / 10
+
+-- Takes an entry off its lease; returns the task's bytes, true for a job, or nil when the token no longer matches.
+local function unlease(p)
+  local token, id = ARGV[p + 1], ARGV[p + 2]
+  if id == '' or ARGV[p + 9] ~= '' then
+    local value = call('HGET', stem .. 'leased', token)
+    if not value then return nil end
+    call('HDEL', stem .. 'leased', token)
+    return string.sub(value, string.find(value, '\0', 1, true) + 1)
+  end
+  local run = call('HGET', stem .. 'active', id)
+  if not run or string.find(run, token, 1, true) ~= 1 then return nil end
+  call('HDEL', stem .. 'active', id)
+  call('ZREM', stem .. 'reserved', id)
+  return true
+end
+
+local ends = { done = { {}, {}, {}, 0 }, dead = { {}, {}, {}, 0 }, cancelled = { {}, {}, {}, 0 } }
+local fronts, told, bytes, stir = {}, {}, 0, false
+for i = 1, n do
+  local p = 10 * i - 8
+  local id, move, head, tail = ARGV[p + 2], ARGV[p + 3], ARGV[p + 4], ARGV[p + 5]
+  local entry = unlease(p)
+  reply[i + 1] = entry and 1 or 0
+  if entry then
+    if ARGV[p + 9] ~= '' then call('HSET', stem .. 'jobs', id, ARGV[p + 9]) end
+    local group = ends[move]
+    if group and id ~= '' then
+      local k = #group[1] + 1
+      group[1][k], group[2][k] = id, move .. ' ' .. head .. ' ' .. now .. ' ' .. tail
+      group[3][k], group[4] = tonumber(ARGV[p + 6]), tonumber(ARGV[p + 7])
+      told[#told + 1] = id
+      told[#told + 1] = move
+      if ARGV[p + 8] ~= '' then unlock(ARGV[p + 8], id) end
+    elseif move == 'scheduled' then
+      local at = now + ARGV[p + 6]
+      call('ZADD', stem .. 'scheduled', at, id)
+      call('HSET', stem .. 'runs', id, 'scheduled ' .. head .. ' ' .. at .. ' ' .. tail)
+      bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
+      stir = true
+    elseif not group then
+      fronts[#fronts + 1] = { tonumber(string.match(ARGV[p + 1], '%.(%d+)%.')), p, entry }
+    end
+  end
+end
+
+-- What goes back to the front keeps its order: the lowest claim sequence is pushed last and so stands first.
+table.sort(fronts, function(a, b) return a[1] > b[1] end)
+for _, front in ipairs(fronts) do
+  local p, id = front[2], ARGV[front[2] + 2]
+  if ARGV[p + 3] == 'raw' then
+    call('RPUSH', list, front[3])
+    bytes = bytes + #front[3]
+  else
+    local attempt, crashes, priority = string.match(ARGV[p + 4], '^(%d+) (%d+) (%-?%d+)$')
+    place(id, tonumber(attempt), tonumber(crashes), tonumber(priority), ARGV[p + 5], true)
+    bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
+  end
+  stir = true
+end
+
+for state, group in pairs(ends) do close(state, group[1], group[2], group[3], group[4]) end
+if #told > 0 then reply[1] = tell(told) end
+weigh(bytes)
+if stir then wake() end
+return reply

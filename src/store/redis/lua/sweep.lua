@@ -1,0 +1,38 @@
+-- sweep: the regular round of a queue.
+-- ARGV: now, lease in ms, sweep interval in ms.
+-- Reply: nil when another process has just done it; else: more (0 or 1), outbox (0 or 1), edges (0 or 1), number of dead
+-- workers, their ids…, ids of jobs whose reservation ended…
+allow_oom()
+local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
+local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
+if swept and every > 0 and now - swept < every then return nil end
+call('HSET', stem .. 'meta', 'swept', now)
+
+local more = promote(1000) == 1000 and 1 or 0
+for _, state in ipairs({ 'done', 'dead', 'cancelled' }) do
+  local old = call('ZRANGEBYSCORE', stem .. state, '-inf', now, 'LIMIT', 0, 1000)
+  if #old > 0 then
+    call('ZREM', stem .. state, unpack(old))
+    forget(old)
+    if #old == 1000 then more = 1 end
+  end
+end
+local keys = call('ZRANGEBYSCORE', stem .. 'unique_ttl', '-inf', now, 'LIMIT', 0, 1000)
+if #keys > 0 then
+  call('HDEL', stem .. 'unique', unpack(keys))
+  call('ZREM', stem .. 'unique_ttl', unpack(keys))
+end
+
+local dead = call('ZRANGEBYSCORE', stem .. 'workers', '-inf', now, 'LIMIT', 0, 100)
+local late = call('ZRANGEBYSCORE', stem .. 'reserved', '-inf', now, 'LIMIT', 0, 500)
+if swept and now - swept > lease then
+  -- Nobody swept for a whole lease: the server stood still or everybody was away, so nobody could beat. Grant a lease.
+  for _, worker in ipairs(dead) do call('ZADD', stem .. 'workers', now + lease, worker) end
+  for _, id in ipairs(late) do call('ZADD', stem .. 'reserved', now + lease, id) end
+  dead, late = {}, {}
+end
+if call('EXISTS', list, stem .. 'ready', stem .. 'prio') > 0 then wake() end
+local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), #dead }
+for _, worker in ipairs(dead) do reply[#reply + 1] = worker end
+for _, id in ipairs(late) do reply[#reply + 1] = id end
+return reply

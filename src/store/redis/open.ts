@@ -1,0 +1,72 @@
+import { CroreError } from '../../errors.js';
+import { redact } from '../url.js';
+import { RedisClient, type RedisUrl, type Reply } from './client.js';
+import { Keys } from './keys.js';
+import { RedisStore } from './store.js';
+
+/** The layout this code writes; a store that says more is refused. */
+export const FORMAT = 1;
+const OLDEST = 6.2;
+
+export interface OpenRedisOptions {
+  /** Milliseconds any single call may take. */
+  timeout: number;
+  clock?: () => number;
+}
+
+export async function openRedis(url: string, parsed: RedisUrl, options: OpenRedisOptions): Promise<RedisStore> {
+  const keys = new Keys(parsed.prefix);
+  const client = new RedisClient(parsed, redact(url), options.timeout);
+  await client.connect();
+  try {
+    const warnings = await inspect(client);
+    await checkFormat(client, keys);
+    const skew = await measureSkew(client);
+    const subscriber = () => client.another();
+    return new RedisStore({ client, keys, subscriber, skew, warnings, threadUrl: url, clock: options.clock });
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
+
+async function checkFormat(client: RedisClient, keys: Keys): Promise<void> {
+  await client.call('SETNX', keys.format, String(FORMAT));
+  const found = Number(String(await client.call('GET', keys.format)));
+  if (Number.isInteger(found) && found > FORMAT) {
+    throw new CroreError(
+      'STORE_NEWER',
+      `${client.shown} has format ${found}, this Crore knows ${FORMAT}: upgrade Crore`,
+    );
+  }
+}
+
+async function measureSkew(client: RedisClient): Promise<number> {
+  const before = Date.now();
+  const [seconds, micros] = (await client.call('TIME')) as Buffer[];
+  const server = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  return server - Math.round((before + Date.now()) / 2);
+}
+
+/** Refuses a server that is too old; returns what could lose accepted work. */
+async function inspect(client: RedisClient): Promise<string[]> {
+  const info = String(await client.call('INFO', 'server'));
+  const version = /redis_version:(\d+\.\d+)/.exec(info)?.[1];
+  if (version !== undefined && Number(version) < OLDEST) {
+    throw new CroreError('STORE_UNSUPPORTED', `${client.shown} is Redis ${version}, Crore needs ${OLDEST} or newer`);
+  }
+  const warnings: string[] = [];
+  const [save, aof, policy] = await Promise.all(
+    ['save', 'appendonly', 'maxmemory-policy'].map((name) =>
+      client.call('CONFIG', 'GET', name).then(setting, () => ''),
+    ),
+  );
+  if (save === '' && aof === 'no') warnings.push('this Redis has no persistence: a restart loses every job');
+  if (policy && policy !== 'noeviction')
+    warnings.push(`maxmemory-policy is ${policy}: Redis may drop jobs, use noeviction`);
+  return warnings;
+}
+
+function setting(reply: Reply): string {
+  return Array.isArray(reply) && reply.length > 1 ? String(reply[1]) : '';
+}

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+export interface Script {
+  name: string;
+  source: string;
+  sha: string;
+}
+
+const NAMES = [
+  'add',
+  'add_plain',
+  'await',
+  'beat',
+  'cancel',
+  'claim',
+  'count',
+  'deliver',
+  'done',
+  'get',
+  'join',
+  'leave',
+  'link',
+  'list',
+  'note',
+  'obliterate',
+  'outbox',
+  'pause',
+  'push',
+  'revive',
+  'settle',
+  'sweep',
+] as const;
+
+export type ScriptName = (typeof NAMES)[number];
+
+function read(name: string): string {
+  return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+}
+
+/** Every script with the shared part in front of it, read once. */
+export const SCRIPTS: Readonly<Record<ScriptName, Script>> = (() => {
+  const shared = read('lib');
+  const scripts = {} as Record<ScriptName, Script>;
+  for (const name of NAMES) {
+    const source = `${shared}\n${read(name)}`;
+    scripts[name] = { name, source, sha: createHash('sha1').update(source).digest('hex') };
+  }
+  return scripts;
+})();

@@ -1,0 +1,370 @@
+import { randomBytes } from 'node:crypto';
+import { CroreError } from '../../errors.js';
+import { type Bytes, type Entry, type Job, type Lease, type NewJob, STATES, type State } from '../../job/job.js';
+import { keepOf } from '../../job/spec.js';
+import {
+  type AddOutcome,
+  type Beat,
+  type Claim,
+  type Counts,
+  CREATED,
+  FULL,
+  type Limits,
+  type ListOptions,
+  type Lost,
+  type Note,
+  type Page,
+  type Session,
+  type Settlement,
+  type Signal,
+  type Store,
+  type Sweep,
+  type SweepOptions,
+  type WorkerInfo,
+} from '../store.js';
+import { addArguments, doneArguments, limitText, plainArguments, settleArguments } from './arguments.js';
+import type { Arg, RedisClient, Reply } from './client.js';
+import { decodeJob, freedKey } from './codec.js';
+import { Edges } from './edges.js';
+import type { Keys } from './keys.js';
+import { asLost, type FoundLease, latestFirst, walkLeases } from './leases.js';
+import type { ScriptName } from './scripts.js';
+import { Signals } from './signals.js';
+
+/** Bytes of log kept per job. */
+const LOG_LIMIT = 65_536;
+/** Leases of dead workers handled at a time. */
+const REMAINS = 500;
+
+export interface RedisStoreOptions {
+  client: RedisClient;
+  keys: Keys;
+  /** Opens the pub/sub connection. */
+  subscriber: ConstructorParameters<typeof Signals>[0];
+  /** The server's clock minus ours. */
+  skew: number;
+  warnings: readonly string[];
+  threadUrl?: string;
+  /** A clock in place of the server's, for tests. */
+  clock?: () => number;
+}
+
+export class RedisStore implements Store {
+  readonly warnings: readonly string[];
+  readonly threadUrl?: string;
+  readonly #client: RedisClient;
+  readonly #keys: Keys;
+  readonly #edges: Edges;
+  readonly #signals: Signals;
+  readonly #registered = new Set<string>();
+  readonly #skew: number;
+  readonly #clock: (() => number) | undefined;
+
+  constructor(options: RedisStoreOptions) {
+    this.#client = options.client;
+    this.#keys = options.keys;
+    this.#skew = options.skew;
+    this.#clock = options.clock;
+    this.warnings = options.warnings;
+    this.threadUrl = options.threadUrl;
+    this.#edges = new Edges(this.#client, this.#keys, () => this.#time());
+    this.#signals = new Signals(options.subscriber);
+    // A server that came back empty has lost the names of its queues too.
+    this.#client.redis.on('ready', () => this.#registered.clear());
+  }
+
+  now(): number {
+    return this.#clock ? this.#clock() : Date.now() + this.#skew;
+  }
+
+  async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
+    await this.#register(queue);
+    const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
+    const args: Arg[] = [this.#time(), limitText(limits.count), limitText(limits.bytes), String(bytes)];
+    for (const task of tasks) args.push(asBuffer(task));
+    return (await this.#run('push', queue, args, false)).reply === 1;
+  }
+
+  async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
+    await this.#register(queue);
+    const [now, createdAt] = [this.#time(), this.now()];
+    const unlimited = limits.count === undefined && limits.bytes === undefined;
+    const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
+    if (plain) {
+      const { reply, repeated } = await this.#run('add_plain', queue, plain);
+      return outcomes(jobs, reply as Reply[], repeated);
+    }
+    const edges = this.#edges.foreign(queue, jobs);
+    const states = await this.#edges.link(edges);
+    const missing = states.indexOf('missing');
+    if (missing >= 0) throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
+    const { reply, repeated } = await this.#run('add', queue, addArguments(queue, jobs, now, createdAt, limits));
+    const [first, second] = reply as Reply[];
+    if (first !== undefined && text(first) === 'unknown') throw unknown(queue, text(second!));
+    await this.#edges.settle(edges);
+    return outcomes(jobs, reply as Reply[], repeated);
+  }
+
+  async claim({ queue, worker, lease }: Beat, n: number): Promise<Claim> {
+    const nonce = randomBytes(9).toString('base64url');
+    const args = [this.#time(), worker, String(n), nonce, String(lease)];
+    const { reply } = await this.#run('claim', queue, args, false);
+    const [status, more, next, first, ids, bodies, runs] = reply as [Buffer, number, Buffer, number, ...Buffer[][]];
+    const nextAt = text(next);
+    const entries = ids!.map((id, i): Entry => {
+      const seq = first + i;
+      if (id.length === 0) return { lease: { worker, token: `1.${seq}.${nonce}` }, task: bodies![i]! };
+      const job = decodeJob(queue, id.toString(), bodies![i]!, runs![i] ?? null);
+      return activate(job, worker, `${job.attempt + 1}.${seq}.${nonce}`);
+    });
+    return {
+      status: text(status) as Claim['status'],
+      entries,
+      more: more === 1,
+      nextAt: nextAt === '' ? undefined : Number(nextAt),
+    };
+  }
+
+  async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    const simple = doneArguments(settlements, this.#time());
+    if (simple) {
+      const { reply, repeated } = await this.#run('done', queue, simple);
+      const [outbox, ...stale] = reply as number[];
+      const applied = new Array<boolean>(settlements.length).fill(true);
+      if (!repeated) for (const index of stale) applied[index - 1] = false;
+      this.#deliver(queue, outbox!);
+      return applied;
+    }
+    const args = settleArguments(settlements, this.#time(), this.now());
+    const { reply, repeated } = await this.#run('settle', queue, args);
+    return this.#applied(queue, reply as number[], repeated);
+  }
+
+  async note(queue: string, lease: Lease, note: Note): Promise<boolean> {
+    const progress = note.progress === undefined ? '' : `=${note.progress}`;
+    const args = [this.#time(), lease.token, lease.id ?? '', progress, note.log ?? '', String(LOG_LIMIT)];
+    return (await this.#run('note', queue, args)).reply === 1;
+  }
+
+  async join(queue: string, worker: string, session: Session): Promise<void> {
+    await this.#register(queue);
+    await this.#run('join', queue, [this.#time(), worker, String(session.lease), session.info]);
+  }
+
+  async beat(sessions: readonly Beat[]): Promise<boolean[]> {
+    return Promise.all(
+      sessions.map(async ({ queue, worker, lease }) => {
+        const { reply } = await this.#run('beat', queue, [this.#time(), worker, String(lease)]);
+        return reply === 1;
+      }),
+    );
+  }
+
+  async leave(queue: string, worker: string): Promise<void> {
+    if ((await this.held(queue, worker)).length > 0) return;
+    await this.#run('leave', queue, [this.#time(), worker, '0']);
+  }
+
+  async held(queue: string, worker: string): Promise<Lease[]> {
+    return (await this.#leasesOf(queue, (name) => name === worker)).map((found) => found.lease);
+  }
+
+  async sweep(queue: string, options: SweepOptions): Promise<Sweep> {
+    const args = [this.#time(), String(options.lease), String(options.every)];
+    const reply = (await this.#run('sweep', queue, args)).reply as Reply[] | null;
+    if (reply === null) return { lost: [], more: false };
+    const [more, outbox, edges, count] = reply as number[];
+    if (outbox === 1) await this.#edges.drainOutbox(queue);
+    if (edges === 1) await this.#edges.recheck(queue);
+    const workers = reply.slice(4, 4 + count!).map((id) => text(id));
+    const late = reply.slice(4 + count!).map((id) => text(id));
+    const lost: Lost[] = [];
+    if (workers.length > 0) lost.push(...(await this.#remains(queue, new Set(workers))));
+    for (const job of await this.get(queue, late)) {
+      if (job?.state !== 'active') continue;
+      lost.push({ lease: { worker: job.worker!, token: job.token!, id: job.id }, job, why: 'reservation' });
+    }
+    return { lost, more: more === 1 || lost.length > 0 };
+  }
+
+  async get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
+    if (ids.length === 0) return [];
+    const flat = (await this.#run('get', queue, [this.#time(), ...ids])).reply as (Buffer | null)[];
+    return ids.map((id, i) => {
+      const [record, state, run, progress, log] = flat.slice(5 * i, 5 * i + 5);
+      if (!record) return undefined;
+      const job = decodeJob(queue, id, record, run ?? null, text(state!) as State);
+      if (progress) job.progress = progress.toString();
+      if (log) job.log = log.toString();
+      return job;
+    });
+  }
+
+  async list(queue: string, options: ListOptions): Promise<Page> {
+    const args = [this.#time(), options.state, options.cursor ?? '', String(options.limit)];
+    const [cursor, ...ids] = ((await this.#run('list', queue, args)).reply as Buffer[]).map((item) => text(item));
+    const jobs = await this.get(queue, ids);
+    return {
+      jobs: jobs.filter((job): job is Job => job?.state === options.state),
+      cursor: cursor === '' ? undefined : cursor,
+    };
+  }
+
+  async count(queue: string): Promise<Counts> {
+    const counts = (await this.#run('count', queue, [this.#time()])).reply as number[];
+    return Object.fromEntries(STATES.map((state, i) => [state, counts[i]])) as Counts;
+  }
+
+  async queues(): Promise<string[]> {
+    const names = (await this.#client.call('SMEMBERS', this.#keys.registry)) as Buffer[];
+    return names.map((name) => name.toString()).sort();
+  }
+
+  async workers(queue: string): Promise<WorkerInfo[]> {
+    const { stem } = this.#keys.queue(queue);
+    const flat = (await this.#client.call('ZRANGE', `${stem}workers`, '0', '-1', 'WITHSCORES')) as Buffer[];
+    const workers: WorkerInfo[] = [];
+    for (let i = 0; i < flat.length; i += 2) {
+      const info = await this.#client.call('HGET', `${stem}info`, flat[i]!);
+      workers.push({ id: text(flat[i]!), deadline: Number(text(flat[i + 1]!)), holds: 0, info: text(info) });
+    }
+    const byId = new Map(workers.map((worker) => [worker.id, worker]));
+    for await (const { lease } of walkLeases(this.#client, stem)) {
+      const worker = byId.get(lease.worker);
+      if (worker) worker.holds += 1;
+    }
+    return workers;
+  }
+
+  async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const jobs = await this.get(queue, ids);
+    const args: Arg[] = [this.#time()];
+    ids.forEach((id, i) => {
+      const spec = jobs[i]?.spec;
+      const keep = spec && keepOf(spec, 'cancelled');
+      args.push(id, String(keep?.ms ?? 0), String(keep?.count ?? 0), spec ? (freedKey({ spec }) ?? '') : '');
+    });
+    const { reply, repeated } = await this.#run('cancel', queue, args);
+    return this.#applied(queue, reply as number[], repeated);
+  }
+
+  async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const { reply, repeated } = await this.#run('revive', queue, [this.#time(), ...ids]);
+    return (reply as number[]).map((flag) => repeated || flag === 1);
+  }
+
+  async pause(queue: string, paused: boolean): Promise<void> {
+    await this.#register(queue);
+    await this.#run('pause', queue, [this.#time(), paused ? '1' : '0']);
+  }
+
+  async obliterate(queue: string): Promise<void> {
+    const { stem } = this.#keys.queue(queue);
+    let cursor = '0';
+    do {
+      const [next, fields] = (await this.#client.call('HSCAN', `${stem}downs`, cursor, 'COUNT', '500')) as [
+        Buffer,
+        Buffer[],
+      ];
+      cursor = next.toString();
+      const ids = fields.filter((_field, i) => i % 2 === 0);
+      if (cursor === '0') await this.#run('obliterate', queue, [this.#time(), ...ids]);
+      else for (const id of ids) await this.#client.call('UNLINK', `${stem}deps:${id.toString()}`);
+    } while (cursor !== '0');
+  }
+
+  async await(queue: string, ids: readonly string[]): Promise<void> {
+    await this.#run('await', queue, [this.#time(), ...ids]);
+  }
+
+  listen(queue: string, listener: (signal: Signal) => void): () => void {
+    return this.#signals.listen(this.#keys.queue(queue).channel, listener);
+  }
+
+  async close(): Promise<void> {
+    this.#signals.close();
+    await this.#client.close();
+  }
+
+  /** Empty: the script asks the server's clock. */
+  #time(): string {
+    return this.#clock ? String(this.#clock()) : '';
+  }
+
+  #run(name: ScriptName, queue: string, args: Arg[], again = true): Promise<{ reply: Reply; repeated: boolean }> {
+    const { list, stem } = this.#keys.queue(queue);
+    return this.#client.run(name, [list, stem], args, again);
+  }
+
+  async #register(queue: string): Promise<void> {
+    if (this.#registered.has(queue)) return;
+    await this.#client.call('SADD', this.#keys.registry, queue);
+    this.#registered.add(queue);
+  }
+
+  /** Reads the flags of a reply; what was perhaps done by a lost first try counts as done. */
+  #applied(queue: string, flags: number[], repeated: boolean): boolean[] {
+    this.#deliver(queue, flags[0]!);
+    return flags.slice(1).map((flag) => repeated || flag === 1);
+  }
+
+  /** Dependents in other slots hear of it as soon as may be; if this fails, a sweep does it. */
+  #deliver(queue: string, outbox: number): void {
+    if (outbox === 1) this.#edges.drainOutbox(queue).catch(() => {});
+  }
+
+  async #leasesOf(queue: string, wanted: (worker: string) => boolean): Promise<FoundLease[]> {
+    const found: FoundLease[] = [];
+    for await (const one of walkLeases(this.#client, this.#keys.queue(queue).stem)) {
+      if (wanted(one.lease.worker)) found.push(one);
+    }
+    return found;
+  }
+
+  /** What dead workers hold, latest claim first; a worker that holds nothing any more is buried. */
+  async #remains(queue: string, workers: ReadonlySet<string>): Promise<Lost[]> {
+    const found = latestFirst(await this.#leasesOf(queue, (worker) => workers.has(worker)));
+    const holders = new Set(found.map(({ lease }) => lease.worker));
+    for (const worker of workers) {
+      if (!holders.has(worker)) await this.#run('leave', queue, [this.#time(), worker, '1']);
+    }
+    const chunk = found.slice(0, REMAINS);
+    const jobs = await this.get(
+      queue,
+      chunk.map(({ lease }) => lease.id ?? ''),
+    );
+    return chunk.map((one, i) => asLost(one, jobs[i])).filter((lost) => lost !== undefined);
+  }
+}
+
+function activate(job: Job, worker: string, token: string): Entry {
+  job.state = 'active';
+  job.attempt += 1;
+  job.worker = worker;
+  job.token = token;
+  return { lease: { worker, token, id: job.id }, job };
+}
+
+function text(reply: Reply): string {
+  return reply === null ? '' : String(reply);
+}
+
+function asBuffer(bytes: Bytes): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function unknown(queue: string, id: string): CroreError {
+  return new CroreError('UNKNOWN_UPSTREAM', `upstream job '${id}' of queue '${queue}' does not exist`);
+}
+
+/** Everything was created but what the reply names; our own id met again after a lost reply is our own job. */
+function outcomes(jobs: readonly NewJob[], reply: Reply[], repeated: boolean): AddOutcome[] {
+  const result: AddOutcome[] = new Array(jobs.length).fill(CREATED);
+  for (let i = 0; i < reply.length; i += 3) {
+    const index = (reply[i] as number) - 1;
+    const id = text(reply[i + 2]!);
+    if (text(reply[i + 1]!) === 'full') result[index] = FULL;
+    else if (!repeated || id !== jobs[index]!.id) result[index] = { outcome: 'duplicate', id };
+  }
+  return result;
+}

@@ -1,0 +1,134 @@
+import { CroreError } from '../../errors.js';
+import type { Bytes, Need, NewJob } from '../../job/job.js';
+import { encodeSpec } from '../../job/spec.js';
+import { type AddOutcome, CREATED, FULL, type Limits } from '../store.js';
+import { close } from './ends.js';
+import { S, sizeOf, type Tables, Tally } from './table.js';
+
+export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Limits): boolean {
+  const tally = new Tally(tables, queue);
+  const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
+  if (tasks.length > room(tally, limits) || bytes > space(tally, limits)) return false;
+  const insert = tables.sql('INSERT INTO tasks (queue, seq, body) VALUES (?, ?, ?)');
+  for (const task of tasks) insert.run(queue, tally.nextBack(), task);
+  tally.add('tasks', tasks.length);
+  tally.add('ready', tasks.length);
+  tally.add('bytes', bytes);
+  tally.write();
+  return true;
+}
+
+export function add(tables: Tables, queue: number, jobs: readonly NewJob[], limits: Limits, now: number): AddOutcome[] {
+  const tally = new Tally(tables, queue);
+  checkUpstreams(tables, tally.row.name, jobs);
+  const outcomes = jobs.map((job) => addOne(tables, tally, job, limits, now));
+  tally.write();
+  return outcomes;
+}
+
+function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: number): AddOutcome {
+  const existing = taken(tables, tally.queue, job, now);
+  if (existing !== undefined) return { outcome: 'duplicate', id: existing };
+  const size = sizeOf(job.payload);
+  if (room(tally, limits) < 1 || space(tally, limits) < size) return FULL;
+  const at = job.at ?? now + (job.delay ?? 0);
+  const { needs, unique } = job.spec;
+  const wires = needs ? wire(tables, needs) : undefined;
+  const state = wires?.failed ? S.ready : wires?.edges.length ? S.blocked : at > now ? S.scheduled : S.ready;
+  const n = insert(tables, tally, job, state, at, now);
+  if (wires?.failed) {
+    const ending = { n, id: job.id, state: 'cancelled' as const, attempt: 0, crashes: 0, outcome: wires.failed };
+    close(tables, tally, now, { ...ending, spec: job.spec });
+    return CREATED;
+  }
+  for (const { up, on } of wires?.edges ?? []) {
+    tables.sql('INSERT OR IGNORE INTO edges (up, down, policy) VALUES (?, ?, ?)').run(up, n, on);
+  }
+  tally.add(state === S.blocked ? 'blocked' : state === S.scheduled ? 'scheduled' : 'ready', 1);
+  tally.add('bytes', size);
+  if (unique) {
+    const until = unique.ttl > 0 ? now + unique.ttl : 0;
+    tables
+      .sql('INSERT OR REPLACE INTO keys (queue, key, id, until) VALUES (?, ?, ?, ?)')
+      .run(tally.queue, unique.key, job.id, until);
+  }
+  return CREATED;
+}
+
+const INSERT = `INSERT INTO jobs (queue, id, state, priority, seq, created, at, reservation, spec, payload)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+
+export function insert(tables: Tables, tally: Tally, job: NewJob, state: number, at: number, now: number): number {
+  const spec = encodeSpec(job.spec);
+  const { lastInsertRowid } = tables
+    .sql(INSERT)
+    .run(
+      tally.queue,
+      job.id,
+      state,
+      job.priority,
+      state === S.ready ? tally.nextBack() : 0,
+      now,
+      state === S.ready ? null : at,
+      job.spec.reservation,
+      spec === '' ? null : spec,
+      job.payload,
+    );
+  return Number(lastInsertRowid);
+}
+
+/** The id of the job that makes this one a duplicate. */
+function taken(tables: Tables, queue: number, job: NewJob, now: number): string | undefined {
+  if (tables.sql('SELECT 1 FROM jobs WHERE queue = ? AND id = ?').get(queue, job.id)) return job.id;
+  const { unique } = job.spec;
+  if (!unique) return undefined;
+  const row = tables.sql('SELECT id, until FROM keys WHERE queue = ? AND key = ?').get(queue, unique.key);
+  return row && (row.until === 0 || (row.until as number) > now) ? (row.id as string) : undefined;
+}
+
+/** Before anything is written, every upstream must exist or come earlier in the batch. */
+function checkUpstreams(tables: Tables, name: string, jobs: readonly NewJob[]): void {
+  const seen = new Set<string>();
+  for (const job of jobs) {
+    for (const need of job.spec.needs ?? []) {
+      if ((need.queue === name && seen.has(need.id)) || findUpstream(tables, need)) continue;
+      throw new CroreError('UNKNOWN_UPSTREAM', `upstream job '${need.id}' of queue '${need.queue}' does not exist`);
+    }
+    seen.add(job.id);
+  }
+}
+
+function findUpstream(tables: Tables, need: Need): { n: number; state: number } | undefined {
+  const queue = tables.find(need.queue);
+  if (queue === undefined) return undefined;
+  const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ?').get(queue, need.id);
+  return row as { n: number; state: number } | undefined;
+}
+
+interface Wires {
+  edges: { up: number; on: Need['on'] }[];
+  failed?: string;
+}
+
+function wire(tables: Tables, needs: readonly Need[]): Wires {
+  const wires: Wires = { edges: [] };
+  for (const need of needs) {
+    const upstream = findUpstream(tables, need);
+    // An upstream of this very batch that was refused as full leaves nothing to wait for.
+    const state = upstream?.state ?? S.cancelled;
+    if (state < S.done) wires.edges.push({ up: upstream!.n, on: need.on });
+    else if (state !== S.done && need.on === 'success') {
+      wires.failed = `an upstream job ended ${state === S.dead ? 'dead' : 'cancelled'}: ${need.id}`;
+    }
+  }
+  return wires;
+}
+
+function room(tally: Tally, limits: Limits): number {
+  if (limits.count === undefined) return Number.POSITIVE_INFINITY;
+  return limits.count - (tally.get('blocked') + tally.get('scheduled') + tally.get('ready'));
+}
+
+function space(tally: Tally, limits: Limits): number {
+  return limits.bytes === undefined ? Number.POSITIVE_INFINITY : limits.bytes - tally.get('bytes');
+}

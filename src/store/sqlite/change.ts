@@ -1,0 +1,98 @@
+import type { Lease } from '../../job/job.js';
+import { decodeSpec, keepOf } from '../../job/spec.js';
+import type { Note } from '../store.js';
+import { close, prune, tell } from './ends.js';
+import { leasedJob, leasedTask } from './settle.js';
+import { leaseToken, S, sizeOf, type Tables, Tally } from './table.js';
+
+const LOG_LIMIT = 65_536;
+
+export interface Cancelled {
+  applied: boolean[];
+  /** Tokens of running jobs that must be stopped. */
+  tokens: string[];
+  ended: string[];
+  woken: number[];
+}
+
+export function cancel(tables: Tables, queue: number, ids: readonly string[], now: number): Cancelled {
+  const tally = new Tally(tables, queue);
+  const result: Cancelled = { applied: [], tokens: [], ended: [], woken: [] };
+  const told: { n: number; id: string; state: 'cancelled' }[] = [];
+  for (const id of ids) {
+    const row = tables
+      .sql('SELECT n, state, attempt, crashes, token, spec, payload FROM jobs WHERE queue = ? AND id = ? AND state < 4')
+      .get(queue, id);
+    result.applied.push(row !== undefined);
+    if (!row) continue;
+    const from = (['blocked', 'scheduled', 'ready', 'active'] as const)[row.state as number]!;
+    tally.add(from, -1);
+    if (from === 'active') result.tokens.push(leaseToken(row));
+    else tally.add('bytes', -sizeOf(row.payload as string));
+    if (from === 'blocked') tables.sql('DELETE FROM edges WHERE down = ?').run(row.n!);
+    const spec = decodeSpec((row.spec as string | null) ?? '');
+    const ending = { n: row.n as number, id, state: 'cancelled' as const };
+    const counts = { attempt: row.attempt as number, crashes: row.crashes as number, outcome: 'cancelled' };
+    close(tables, tally, now, { ...ending, ...counts, spec });
+    prune(tables, tally, 'cancelled', keepOf(spec, 'cancelled').count);
+    told.push(ending);
+    result.ended.push(id);
+  }
+  if (told.length > 0) result.woken = tell(tables, tally, now, told);
+  tally.write();
+  return result;
+}
+
+export function revive(tables: Tables, queue: number, ids: readonly string[]): boolean[] {
+  const tally = new Tally(tables, queue);
+  const applied = ids.map((id) => {
+    const row = tables
+      .sql(`SELECT n, payload FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead}`)
+      .get(queue, id);
+    if (!row) return false;
+    tables
+      .sql(
+        'UPDATE jobs SET state = 2, attempt = 0, crashes = 0, at = NULL, until = NULL, outcome = NULL, seq = ? WHERE n = ?',
+      )
+      .run(tally.nextBack(), row.n!);
+    tally.move('dead', 'ready');
+    tally.add('bytes', sizeOf(row.payload as string));
+    return true;
+  });
+  tally.write();
+  return applied;
+}
+
+export function note(tables: Tables, lease: Lease, { progress, log }: Note): boolean {
+  const row = lease.id === undefined ? leasedTask(tables, lease) : leasedJob(tables, lease);
+  if (!row) return false;
+  if (lease.id === undefined) return true;
+  tables
+    .sql(
+      `INSERT INTO notes (n, progress, log) VALUES (?, ?, ?) ON CONFLICT (n) DO UPDATE
+       SET progress = coalesce(excluded.progress, progress),
+           log = substr(coalesce(log, '') || coalesce(excluded.log, ''), -${LOG_LIMIT})`,
+    )
+    .run(row.n!, progress ?? null, log ?? null);
+  return true;
+}
+
+const COUNTERS =
+  'tasks = 0, bytes = 0, blocked = 0, scheduled = 0, ready = 0, active = 0, done = 0, dead = 0, cancelled = 0';
+
+/** Forgets everything of a queue but its sessions. Jobs elsewhere that waited for one of its jobs are told it is cancelled. */
+export function obliterate(tables: Tables, queue: number, now: number): number[] {
+  const mine = '(SELECT n FROM jobs WHERE queue = ?)';
+  const ups = tables.sql(`SELECT DISTINCT up AS n, id FROM edges JOIN jobs ON n = up WHERE queue = ?`).all(queue);
+  tables.sql(`DELETE FROM edges WHERE down IN ${mine}`).run(queue);
+  tables.sql(`DELETE FROM notes WHERE n IN ${mine}`).run(queue);
+  tables.sql('DELETE FROM jobs WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM tasks WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM keys WHERE queue = ?').run(queue);
+  tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
+  const tally = new Tally(tables, queue);
+  const told = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));
+  const woken = tell(tables, tally, now, told);
+  tally.write();
+  return woken;
+}

@@ -1,0 +1,75 @@
+import { closeSync, existsSync, openSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { Committer } from './committer.js';
+import { type Database, openDatabase } from './driver.js';
+import { translate } from './failure.js';
+import { migrate } from './schema.js';
+import { SqliteStore } from './store.js';
+import { Tables } from './table.js';
+import { ForeignCommits } from './watch.js';
+
+export interface OpenSqliteOptions {
+  /** Milliseconds a call may wait for a file that others have locked. */
+  timeout: number;
+  clock?: () => number;
+  /** Heartbeats may lose their last second in a power cut: they need no fsync of their own. */
+  relaxed?: boolean;
+}
+
+export async function openSqlite(file: string, options: OpenSqliteOptions): Promise<SqliteStore> {
+  const inMemory = file === ':memory:';
+  const path = inMemory ? file : resolve(file);
+  const shown = `sqlite:${file}`;
+  const db = await openFile(path, inMemory, shown, options);
+  const tables = new Tables(db);
+  return new SqliteStore({
+    tables,
+    committer: new Committer(db, shown, options.timeout),
+    shown,
+    clock: options.clock ?? Date.now,
+    watcher: inMemory ? undefined : (tell) => new ForeignCommits(path, tables, tell),
+    threadUrl: inMemory ? undefined : `sqlite:${path}`,
+  });
+}
+
+/** Another process may be creating or migrating the same file: a busy one is tried again until the time is up. */
+async function openFile(path: string, inMemory: boolean, shown: string, options: OpenSqliteOptions): Promise<Database> {
+  const deadline = performance.now() + options.timeout;
+  for (;;) {
+    try {
+      return prepareFile(path, inMemory, shown, options);
+    } catch (error) {
+      const failure = translate(error, shown);
+      const busy = 'code' in failure && failure.code === 'STORE_BUSY';
+      if (!busy || performance.now() > deadline) throw failure;
+      await new Promise((again) => setTimeout(again, 5 + Math.random() * 20));
+    }
+  }
+}
+
+function prepareFile(path: string, inMemory: boolean, shown: string, options: OpenSqliteOptions): Database {
+  // Jobs may hold secrets: the file is its owner's alone, and SQLite gives its companions the same mode.
+  if (!inMemory && !existsSync(path)) closeSync(createFile(path));
+  const db = openDatabase(path);
+  try {
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.relaxed ? 'NORMAL' : 'FULL'};
+      PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000;
+      PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF`);
+    migrate(db, shown);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function createFile(path: string): number {
+  try {
+    return openSync(path, 'a', 0o600);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    throw Object.assign(new Error(`cannot create the file (${code})`), {
+      errcode: code === 'EROFS' || code === 'EACCES' ? 8 : 14,
+    });
+  }
+}

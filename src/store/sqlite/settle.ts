@@ -1,0 +1,132 @@
+import type { Lease, Terminal } from '../../job/job.js';
+import { keepOf } from '../../job/spec.js';
+import type { Settlement } from '../store.js';
+import { insert } from './add.js';
+import type { Row } from './driver.js';
+import { close, prune, tell } from './ends.js';
+import { S, splitToken, type Tables, Tally } from './table.js';
+
+export interface Settled {
+  applied: boolean[];
+  /** Numbers of queues that have new work. */
+  woken: number[];
+  /** Ids of jobs that ended. */
+  ended: string[];
+}
+
+export function settle(tables: Tables, queue: number, settlements: readonly Settlement[], now: number): Settled {
+  const tally = new Tally(tables, queue);
+  const run = new Settling(tables, tally, now);
+  const applied = settlements.map((settlement) => run.one(settlement));
+  run.finish();
+  tally.write();
+  return { applied, woken: run.woken, ended: run.ended.map((job) => job.id) };
+}
+
+class Settling {
+  readonly ended: { n: number; id: string; state: Terminal }[] = [];
+  readonly #fronts: { claim: number; seq: number; put: () => void }[] = [];
+  readonly #kept = new Map<Terminal, number>();
+  woken: number[] = [];
+
+  constructor(
+    private readonly tables: Tables,
+    private readonly tally: Tally,
+    private readonly now: number,
+  ) {}
+
+  one(settlement: Settlement): boolean {
+    const { lease } = settlement;
+    const row = lease.id === undefined ? leasedTask(this.tables, lease) : leasedJob(this.tables, lease);
+    if (!row) return false;
+    this.tally.add('active', -1);
+    if (lease.id === undefined) this.#settleTask(settlement, row);
+    else this.#settleJob(settlement, row);
+    return true;
+  }
+
+  /** What returns keeps its order: the lowest claim goes to the very front, so it is put last. */
+  finish(): void {
+    this.#fronts.sort((a, b) => b.claim - a.claim || b.seq - a.seq);
+    for (const { put } of this.#fronts) put();
+    if (this.#fronts.length > 0) this.woken.push(this.tally.queue);
+    for (const [state, count] of this.#kept) prune(this.tables, this.tally, state, count);
+    if (this.ended.length > 0) this.woken.push(...tell(this.tables, this.tally, this.now, this.ended));
+  }
+
+  #settleJob({ lease, move, spec }: Settlement, row: Row): void {
+    const { tables, tally } = this;
+    const n = row.n as number;
+    switch (move.to) {
+      case 'done':
+      case 'dead':
+      case 'cancelled': {
+        const outcome = move.to === 'done' ? (move.result ?? null) : move.error;
+        const { attempt, crashes } = move;
+        close(tables, tally, this.now, { n, id: lease.id!, state: move.to, spec, attempt, crashes, outcome });
+        this.#kept.set(move.to, keepOf(spec, move.to).count);
+        this.ended.push({ n, id: lease.id!, state: move.to });
+        return;
+      }
+      case 'scheduled':
+        tables
+          .sql(
+            `UPDATE jobs SET state = 1, attempt = ?, crashes = ?, at = ?, until = NULL, outcome = ?, worker = NULL, token = NULL
+             WHERE n = ?`,
+          )
+          .run(move.attempt, move.crashes, this.now + move.delay, move.error ?? null, n);
+        tally.add('scheduled', 1);
+        tally.add('bytes', row.size as number);
+        this.woken.push(tally.queue);
+        return;
+      case 'ready':
+        this.#toFront(lease, row, () => {
+          tables
+            .sql(
+              `UPDATE jobs SET state = 2, attempt = ?, crashes = ?, seq = ?, at = NULL, until = NULL, outcome = ?,
+               worker = NULL, token = NULL WHERE n = ?`,
+            )
+            .run(move.attempt, move.crashes, tally.nextFront(), move.error ?? null, n);
+        });
+    }
+  }
+
+  #settleTask(settlement: Settlement, row: Row): void {
+    const { lease, move, record } = settlement;
+    const { tables, tally } = this;
+    const n = row.n as number;
+    if (move.to === 'ready' && !record) {
+      this.#toFront(lease, row, () => {
+        tables.sql('UPDATE tasks SET worker = NULL, token = NULL, seq = ? WHERE n = ?').run(tally.nextFront(), n);
+        tally.add('tasks', 1);
+      });
+      return;
+    }
+    tables.sql('DELETE FROM tasks WHERE n = ?').run(n);
+    if (!record) return;
+    // The first failure of a raw task: it becomes a job, as if this lease had always been on it.
+    const made: Row = { n: insert(tables, tally, record, S.ready, this.now, this.now), seq: row.seq!, size: row.size! };
+    this.#settleJob({ ...settlement, lease: { ...lease, id: record.id } }, made);
+  }
+
+  #toFront(lease: Lease, row: Row, put: () => void): void {
+    this.#fronts.push({ claim: splitToken(lease.token).claim, seq: row.seq as number, put });
+    this.tally.add('ready', 1);
+    this.tally.add('bytes', row.size as number);
+  }
+}
+
+export function leasedJob(tables: Tables, lease: Lease): Row | undefined {
+  const { n, attempt, nonce } = splitToken(lease.token);
+  return tables
+    .sql(
+      `SELECT n, seq, length(CAST(payload AS BLOB)) AS size FROM jobs
+       WHERE n = ? AND state = ${S.active} AND token = ? AND attempt = ? AND id = ?`,
+    )
+    .get(n, nonce, attempt, lease.id!);
+}
+
+export function leasedTask(tables: Tables, lease: Lease): Row | undefined {
+  const { n, nonce } = splitToken(lease.token);
+  return tables.sql('SELECT n, seq, length(body) AS size FROM tasks WHERE n = ? AND token = ?').get(n, nonce);
+}

@@ -1,0 +1,268 @@
+import { randomBytes } from 'node:crypto';
+import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
+import type {
+  AddOutcome,
+  Beat,
+  Claim,
+  Counts,
+  Limits,
+  ListOptions,
+  Note,
+  Page,
+  Session,
+  Settlement,
+  Signal,
+  Store,
+  Sweep,
+  SweepOptions,
+  WorkerInfo,
+} from '../store.js';
+import { add, push } from './add.js';
+import { cancel, note, obliterate, revive } from './change.js';
+import { claim } from './claim.js';
+import type { Committer } from './committer.js';
+import { translate } from './failure.js';
+import { count, get, held, list, workers } from './reads.js';
+import { settle } from './settle.js';
+import { sweep } from './sweep.js';
+import type { Tables } from './table.js';
+import type { ForeignCommits } from './watch.js';
+
+type Listener = (signal: Signal) => void;
+
+/** Foreign commits that may concern running work are told at most this often, in milliseconds. */
+const RESET_PAUSE = 50;
+
+export interface SqliteStoreOptions {
+  tables: Tables;
+  committer: Committer;
+  shown: string;
+  clock: () => number;
+  /** Makes the watcher of other processes; absent for a database in memory. */
+  watcher?: (tell: () => void) => ForeignCommits;
+  threadUrl?: string;
+}
+
+export class SqliteStore implements Store {
+  readonly warnings: readonly string[] = [];
+  readonly threadUrl?: string;
+  readonly #tables: Tables;
+  readonly #committer: Committer;
+  readonly #shown: string;
+  readonly #clock: () => number;
+  readonly #numbers = new Map<string, number>();
+  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #watcher: ForeignCommits | undefined;
+  #resetAt = 0;
+  #resetTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: SqliteStoreOptions) {
+    this.#tables = options.tables;
+    this.#committer = options.committer;
+    this.#shown = options.shown;
+    this.#clock = options.clock;
+    this.threadUrl = options.threadUrl;
+    this.#watcher = options.watcher?.(() => this.#foreignCommit());
+  }
+
+  now(): number {
+    return this.#clock();
+  }
+
+  async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
+    const accepted = await this.#write(queue, (n) => push(this.#tables, n, tasks, limits));
+    if (accepted) this.#emit(queue, { type: 'work' });
+    return accepted;
+  }
+
+  async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
+    const outcomes = await this.#write(queue, (n) => add(this.#tables, n, jobs, limits, this.now()));
+    this.#emit(queue, { type: 'work' });
+    return outcomes;
+  }
+
+  claim({ queue: name, worker, lease }: Beat, n: number): Promise<Claim> {
+    const nonce = randomBytes(9).toString('base64url');
+    return this.#write(name, (queue) => claim(this.#tables, { queue, name, worker, lease, n, nonce, now: this.now() }));
+  }
+
+  async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    const { applied, woken, ended } = await this.#write(queue, (n) => settle(this.#tables, n, settlements, this.now()));
+    this.#tellEnds(queue, ended, woken);
+    return applied;
+  }
+
+  note(queue: string, lease: Lease, value: Note): Promise<boolean> {
+    return this.#write(queue, () => note(this.#tables, lease, value));
+  }
+
+  join(queue: string, worker: string, session: Session): Promise<void> {
+    return this.#write(queue, (n) => {
+      this.#tables
+        .sql('INSERT OR REPLACE INTO sessions (queue, worker, deadline, info) VALUES (?, ?, ?, ?)')
+        .run(n, worker, this.now() + session.lease, session.info);
+    });
+  }
+
+  async beat(sessions: readonly Beat[]): Promise<boolean[]> {
+    const numbers = await Promise.all(sessions.map(({ queue }) => this.#number(queue)));
+    return this.#committer.run(() => {
+      const update = this.#tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND worker = ?');
+      return sessions.map(({ worker, lease }, i) => update.run(this.now() + lease, numbers[i]!, worker).changes === 1);
+    });
+  }
+
+  leave(queue: string, worker: string): Promise<void> {
+    return this.#write(queue, (n) => {
+      if (held(this.#tables, n, worker).length > 0) return;
+      this.#tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ?').run(n, worker);
+    });
+  }
+
+  held(queue: string, worker: string): Promise<Lease[]> {
+    return this.#read(queue, [], (n) => held(this.#tables, n, worker));
+  }
+
+  async sweep(queue: string, options: SweepOptions): Promise<Sweep> {
+    const { lost, more, promoted } = await this.#write(queue, (n) =>
+      sweep(this.#tables, n, queue, this.now(), options),
+    );
+    if (promoted) this.#emit(queue, { type: 'work' });
+    return { lost, more };
+  }
+
+  get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
+    const nothing = ids.map(() => undefined);
+    return this.#read(queue, nothing, (n) => get(this.#tables, n, queue, ids));
+  }
+
+  list(queue: string, options: ListOptions): Promise<Page> {
+    return this.#read(queue, { jobs: [] }, (n) => list(this.#tables, n, queue, options));
+  }
+
+  count(queue: string): Promise<Counts> {
+    return this.#attempt(() => count(this.#tables, this.#tables.find(queue)));
+  }
+
+  queues(): Promise<string[]> {
+    return this.#attempt(() =>
+      this.#tables
+        .sql('SELECT name FROM queues ORDER BY name')
+        .all()
+        .map((row) => row.name as string),
+    );
+  }
+
+  workers(queue: string): Promise<WorkerInfo[]> {
+    return this.#read(queue, [], (n) => workers(this.#tables, n));
+  }
+
+  async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const { applied, tokens, ended, woken } = await this.#write(queue, (n) => cancel(this.#tables, n, ids, this.now()));
+    for (const token of tokens) this.#emit(queue, { type: 'cancelled', token });
+    this.#tellEnds(queue, ended, woken);
+    return applied;
+  }
+
+  async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const applied = await this.#write(queue, (n) => revive(this.#tables, n, ids));
+    this.#emit(queue, { type: 'work' });
+    return applied;
+  }
+
+  async pause(queue: string, paused: boolean): Promise<void> {
+    await this.#write(queue, (n) => {
+      this.#tables.sql('UPDATE queues SET paused = ? WHERE n = ?').run(paused ? 1 : 0, n);
+    });
+    if (!paused) this.#emit(queue, { type: 'work' });
+  }
+
+  async obliterate(queue: string): Promise<void> {
+    const woken = await this.#write(queue, (n) => obliterate(this.#tables, n, this.now()));
+    this.#emit(queue, { type: 'reset' });
+    this.#tellEnds(queue, [], woken);
+  }
+
+  /** In this process every end is told anyway; those of other processes show as foreign commits. */
+  async await(queue: string, ids: readonly string[]): Promise<void> {
+    const jobs = await this.get(queue, ids);
+    jobs.forEach((job, i) => {
+      if (!job || job.finishedAt !== undefined) this.#emit(queue, { type: 'finished', id: ids[i]! });
+    });
+  }
+
+  listen(queue: string, listener: Listener): () => void {
+    const set = this.#listeners.get(queue) ?? new Set();
+    this.#listeners.set(queue, set);
+    set.add(listener);
+    this.#watcher?.start();
+    return () => {
+      set.delete(listener);
+      if (set.size === 0) this.#listeners.delete(queue);
+      if (this.#listeners.size === 0) this.#watcher?.stop();
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+    this.#watcher?.stop();
+    clearTimeout(this.#resetTimer);
+    this.#committer.close();
+    this.#tables.db.close();
+  }
+
+  /** A queue's number, remembered once it is committed. */
+  async #number(queue: string): Promise<number> {
+    const known = this.#numbers.get(queue);
+    if (known !== undefined) return known;
+    const number = await this.#committer.run(() => this.#tables.ensure(queue));
+    this.#numbers.set(queue, number);
+    return number;
+  }
+
+  #write<T>(queue: string, work: (queue: number) => T): Promise<T> {
+    const known = this.#numbers.get(queue);
+    if (known !== undefined) return this.#committer.run(() => work(known));
+    return this.#number(queue).then((number) => this.#committer.run(() => work(number)));
+  }
+
+  #read<T>(queue: string, nothing: T, work: (queue: number) => T): Promise<T> {
+    return this.#attempt(() => {
+      const number = this.#numbers.get(queue) ?? this.#tables.find(queue);
+      return number === undefined ? nothing : work(number);
+    });
+  }
+
+  async #attempt<T>(work: () => T): Promise<T> {
+    try {
+      return work();
+    } catch (error) {
+      throw translate(error, this.#shown);
+    }
+  }
+
+  #tellEnds(queue: string, ended: readonly string[], woken: readonly number[]): void {
+    if (this.#listeners.has(queue)) for (const id of ended) this.#emit(queue, { type: 'finished', id });
+    for (const number of new Set(woken)) this.#emit(this.#tables.name(number), { type: 'work' });
+  }
+
+  #emit(queue: string, signal: Signal): void {
+    for (const listener of this.#listeners.get(queue) ?? []) listener(signal);
+  }
+
+  #emitAll(signal: Signal): void {
+    for (const queue of this.#listeners.keys()) this.#emit(queue, signal);
+  }
+
+  /** There may be work: told at once. Something of ours may have been cancelled or awaited: told now and then. */
+  #foreignCommit(): void {
+    this.#emitAll({ type: 'work' });
+    if (this.#resetTimer) return;
+    const wait = Math.max(0, this.#resetAt + RESET_PAUSE - performance.now());
+    this.#resetTimer = setTimeout(() => {
+      this.#resetTimer = undefined;
+      this.#resetAt = performance.now();
+      this.#emitAll({ type: 'reset' });
+    }, wait).unref();
+  }
+}

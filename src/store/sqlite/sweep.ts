@@ -1,0 +1,76 @@
+import type { Terminal } from '../../job/job.js';
+import type { Lost, Sweep, SweepOptions } from '../store.js';
+import { promote } from './claim.js';
+import type { Row } from './driver.js';
+import { forget } from './ends.js';
+import { JOB_COLUMNS, leaseToken, S, splitToken, type Tables, Tally, toJob } from './table.js';
+
+const CHUNK = 1_000;
+
+export type Swept = Sweep & { promoted: boolean };
+
+/** The regular round of a queue; see the contract. */
+export function sweep(tables: Tables, queue: number, name: string, now: number, options: SweepOptions): Swept {
+  const tally = new Tally(tables, queue);
+  const { swept } = tally.row;
+  if (swept !== null && options.every > 0 && now - swept < options.every)
+    return { lost: [], more: false, promoted: false };
+  tables.sql('UPDATE queues SET swept = ? WHERE n = ?').run(now, queue);
+  const promoted = promote(tables, tally, now, CHUNK);
+  const forgotten = forgetOld(tables, tally, now);
+  tables.sql('DELETE FROM keys WHERE queue = ? AND until > 0 AND until <= ?').run(queue, now);
+  const stalled = swept !== null && now - swept > options.lease;
+  if (stalled) grant(tables, queue, now, options.lease);
+  const lost = stalled ? [] : [...ofDeadWorkers(tables, queue, name, now), ...ofReservations(tables, queue, name, now)];
+  tally.write();
+  return { lost, more: promoted === CHUNK || forgotten === CHUNK || lost.length > 0, promoted: promoted > 0 };
+}
+
+function forgetOld(tables: Tables, tally: Tally, now: number): number {
+  const states: Terminal[] = ['done', 'dead', 'cancelled'];
+  const select = 'SELECT n FROM jobs WHERE queue = ? AND state = ? AND state > 3 AND until <= ? ORDER BY until LIMIT ?';
+  return Math.max(...states.map((state) => forget(tables, tally, state, select, [tally.queue, S[state], now, CHUNK])));
+}
+
+/** Nobody swept for a whole lease: everybody was away or the machine slept, so nobody could beat. */
+function grant(tables: Tables, queue: number, now: number, lease: number): void {
+  tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline <= ?').run(now + lease, queue, now);
+  tables.sql('UPDATE jobs SET until = ? WHERE queue = ? AND state = 3 AND until <= ?').run(now + lease, queue, now);
+}
+
+function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): Lost[] {
+  const dead = tables.sql('SELECT worker FROM sessions WHERE queue = ? AND deadline <= ?').all(queue, now);
+  return dead.flatMap((row) => remains(tables, queue, name, row.worker as string));
+}
+
+/** What a dead worker still holds, highest claim first; its session ends when that is nothing. */
+function remains(tables: Tables, queue: number, name: string, worker: string): Lost[] {
+  const jobs = tables
+    .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND worker = ? AND state = 3`)
+    .all(queue, worker)
+    .map((row) => ({ row, lost: lostJob(name, worker, row, 'worker') }));
+  const tasks = tables
+    .sql('SELECT n, seq, body, token FROM tasks WHERE queue = ? AND worker = ? AND worker IS NOT NULL')
+    .all(queue, worker)
+    .map((row): { row: Row; lost: Lost } => ({
+      row,
+      lost: { lease: { worker, token: leaseToken(row) }, task: row.body as Uint8Array, why: 'worker' },
+    }));
+  const all = [...jobs, ...tasks];
+  if (all.length === 0) tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ?').run(queue, worker);
+  const claimOf = (entry: (typeof all)[number]) => splitToken(entry.lost.lease.token).claim;
+  all.sort((a, b) => claimOf(b) - claimOf(a) || (b.row.seq as number) - (a.row.seq as number));
+  return all.slice(0, 500).map((entry) => entry.lost);
+}
+
+function ofReservations(tables: Tables, queue: number, name: string, now: number): Lost[] {
+  return tables
+    .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND state = 3 AND until <= ? ORDER BY until LIMIT 500`)
+    .all(queue, now)
+    .map((row) => lostJob(name, row.worker as string, row, 'reservation'));
+}
+
+function lostJob(name: string, worker: string, row: Row, why: Lost['why']): Lost {
+  const job = toJob(name, row);
+  return { lease: { worker, token: job.token!, id: job.id }, job, why };
+}

@@ -1,0 +1,147 @@
+import { type Body, type Job, STATES, type State } from '../../job/job.js';
+import { decodeSpec } from '../../job/spec.js';
+import type { Counts } from '../store.js';
+import type { Database, Row, Statement, Value } from './driver.js';
+
+/** Indexes in STATES, as the `state` column holds them. */
+export const S = { blocked: 0, scheduled: 1, ready: 2, active: 3, done: 4, dead: 5, cancelled: 6 } as const;
+
+/** A database with its prepared statements. */
+export class Tables {
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(readonly db: Database) {}
+
+  sql(text: string): Statement {
+    let statement = this.#statements.get(text);
+    if (!statement) {
+      statement = this.db.prepare(text);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+
+  find(name: string): number | undefined {
+    return this.sql('SELECT n FROM queues WHERE name = ?').get(name)?.n as number | undefined;
+  }
+
+  /** The number of a queue, made when new. */
+  ensure(name: string): number {
+    return this.find(name) ?? Number(this.sql('INSERT INTO queues (name) VALUES (?)').run(name).lastInsertRowid);
+  }
+
+  row(queue: number): QueueRow {
+    return this.sql('SELECT * FROM queues WHERE n = ?').get(queue) as unknown as QueueRow;
+  }
+
+  name(queue: number): string {
+    return this.row(queue).name;
+  }
+}
+
+export type QueueRow = Counts & {
+  n: number;
+  name: string;
+  paused: number;
+  swept: number | null;
+  front: number;
+  back: number;
+  claims: number;
+  bytes: number;
+  tasks: number;
+};
+
+const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', ...STATES] as const;
+type Counter = (typeof COUNTERS)[number];
+
+/** Changes to a queue's counters, gathered while a verb works and written once. */
+export class Tally {
+  readonly #changes = new Map<Counter, number>();
+  readonly row: QueueRow;
+
+  constructor(
+    private readonly tables: Tables,
+    readonly queue: number,
+  ) {
+    this.row = tables.row(queue);
+  }
+
+  add(counter: Counter, by: number): void {
+    if (by !== 0) this.#changes.set(counter, (this.#changes.get(counter) ?? 0) + by);
+  }
+
+  /** The counter as it will be. */
+  get(counter: Counter): number {
+    return this.row[counter] + (this.#changes.get(counter) ?? 0);
+  }
+
+  move(from: State, to: State): void {
+    this.add(from, -1);
+    this.add(to, 1);
+  }
+
+  nextBack(): number {
+    this.add('back', 1);
+    return this.get('back');
+  }
+
+  nextFront(): number {
+    this.add('front', -1);
+    return this.get('front');
+  }
+
+  write(): void {
+    const changes = [...this.#changes].filter(([, by]) => by !== 0);
+    if (changes.length === 0) return;
+    const sets = changes.map(([counter]) => `${counter} = ${counter} + ?`).join(', ');
+    this.tables.sql(`UPDATE queues SET ${sets} WHERE n = ?`).run(...changes.map(([, by]) => by), this.queue);
+    for (const [counter, by] of changes) this.row[counter] += by;
+    this.#changes.clear();
+  }
+}
+
+/** Columns of a whole job. */
+export const JOB_COLUMNS =
+  'n, id, state, priority, seq, attempt, crashes, created, at, worker, token, spec, outcome, payload';
+
+export function toJob(queue: string, row: Row): Job {
+  const state = STATES[row.state as number]!;
+  const job: Job = {
+    queue,
+    id: row.id as string,
+    state,
+    payload: row.payload as Body,
+    priority: row.priority as number,
+    attempt: row.attempt as number,
+    crashes: row.crashes as number,
+    createdAt: row.created as number,
+    spec: decodeSpec((row.spec as string | null) ?? ''),
+  };
+  const at = row.at as number;
+  if (state === 'blocked' || state === 'scheduled') job.runAt = at;
+  else if (state === 'active') Object.assign(job, { startedAt: at, worker: row.worker, token: leaseToken(row) });
+  else if (state !== 'ready') job.finishedAt = at;
+  applyOutcome(job, row.outcome ?? null);
+  return job;
+}
+
+function applyOutcome(job: Job, outcome: Value): void {
+  if (outcome === null) return;
+  if (job.state === 'done') job.result = outcome as Body;
+  else if (job.state !== 'active') job.error = outcome as string;
+}
+
+/** The token that is handed out: attempt and row, then what the row says (claim sequence and nonce). */
+export function leaseToken(row: Row): string {
+  return `${row.attempt ?? 1}.${row.n}.${row.token}`;
+}
+
+/** The parts of a token that a statement compares. */
+export function splitToken(token: string): { attempt: number; n: number; nonce: string; claim: number } {
+  const [attempt, n, claim, nonce] = token.split('.');
+  return { attempt: Number(attempt), n: Number(n), nonce: `${claim}.${nonce}`, claim: Number(claim) };
+}
+
+export function sizeOf(body: Body): number {
+  return typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+}

@@ -1,0 +1,151 @@
+import type { Bytes, Entry, Job, Lease, NewJob, Spec, State } from '../job/job.js';
+import type { Move } from '../job/transitions.js';
+
+/**
+ * The contract every store keeps. Each verb is atomic (batches: per call, at most `MAX_BATCH` entries), costs O(batch)
+ * whatever the backlog, and takes its time from the store's clock. Stores decide nothing, log nothing, count nothing.
+ */
+export interface Store {
+  /** The store's clock, as well as this process knows it. */
+  now(): number;
+  /** A second connection for the heartbeat thread, as a URL to open there; absent where only this process can beat. */
+  readonly threadUrl?: string;
+  /** What an operator should know about how this store is set up (no persistence, an eviction policy …). */
+  readonly warnings: readonly string[];
+
+  /** Puts raw tasks at the back. False: refused as a whole, the queue is full. */
+  push(queue: string, tasks: readonly Bytes[], limits?: Limits): Promise<boolean>;
+  /** Puts jobs. An unknown upstream refuses the whole call with UNKNOWN_UPSTREAM. */
+  add(queue: string, jobs: readonly NewJob[], limits?: Limits): Promise<AddOutcome[]>;
+  /** Takes up to `n` entries for a worker whose session exists, and prolongs that session. */
+  claim(session: Beat, n: number): Promise<Claim>;
+  /** Applies each move whose token still matches; false where it does not. */
+  settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]>;
+  /** Records progress or log lines of a running job; false when the lease is gone. */
+  note(queue: string, lease: Lease, note: Note): Promise<boolean>;
+
+  /** Opens a worker's session on a queue. After a session is lost its name must not be used again. */
+  join(queue: string, worker: string, session: Session): Promise<void>;
+  /** Prolongs sessions; false where one is gone. */
+  beat(sessions: readonly Beat[]): Promise<boolean[]>;
+  /** Ends a session that holds nothing; one that still holds something is left to expire. */
+  leave(queue: string, worker: string): Promise<void>;
+  /** What a worker holds according to the store. */
+  held(queue: string, worker: string): Promise<Lease[]>;
+
+  /** Promotes what is due, forgets what is no longer kept, and returns the entries of dead workers and ended reservations. */
+  sweep(queue: string, options: SweepOptions): Promise<Sweep>;
+
+  get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]>;
+  list(queue: string, options: ListOptions): Promise<Page>;
+  count(queue: string): Promise<Counts>;
+  queues(): Promise<string[]>;
+  workers(queue: string): Promise<WorkerInfo[]>;
+
+  /** Cancels whatever has not ended; true where this call did it. */
+  cancel(queue: string, ids: readonly string[]): Promise<boolean[]>;
+  /** Dead jobs go to the back of their line with fresh counts; true where this call did it. */
+  revive(queue: string, ids: readonly string[]): Promise<boolean[]>;
+  pause(queue: string, paused: boolean): Promise<void>;
+  /** Forgets everything a queue holds, running work included. */
+  obliterate(queue: string): Promise<void>;
+
+  /** Asks for a `finished` signal about these jobs. */
+  await(queue: string, ids: readonly string[]): Promise<void>;
+  /** Hears of work, ends and cancellations of a queue; returns the way to stop. Signals may be lost, never invented. */
+  listen(queue: string, listener: (signal: Signal) => void): () => void;
+  close(): Promise<void>;
+}
+
+/** Entries per atomic call. */
+export const MAX_BATCH = 1_000;
+
+/** Waiting entries a producer accepts in a queue; absent means no limit. */
+export interface Limits {
+  count?: number;
+  bytes?: number;
+}
+
+export type AddOutcome = { outcome: 'created' } | { outcome: 'duplicate'; id: string } | { outcome: 'full' };
+export const CREATED: AddOutcome = Object.freeze({ outcome: 'created' });
+export const FULL: AddOutcome = Object.freeze({ outcome: 'full' });
+
+export interface Claim {
+  /** `lost`: the worker has no session and must join again. */
+  status: 'ok' | 'paused' | 'lost';
+  entries: Entry[];
+  /** More entries are ready right now. */
+  more: boolean;
+  /** When the next scheduled job is due, if any. */
+  nextAt?: number;
+}
+
+export interface Settlement {
+  lease: Lease;
+  move: Move;
+  spec: Spec;
+  priority: number;
+  /** A raw task that fails gets this record. */
+  record?: NewJob;
+}
+
+export interface Note {
+  /** JSON text. */
+  progress?: string;
+  log?: string;
+}
+
+export interface Session {
+  lease: number;
+  info: string;
+}
+
+export interface Beat {
+  queue: string;
+  worker: string;
+  lease: number;
+}
+
+export interface SweepOptions {
+  lease: number;
+  /** A queue swept more recently than this is left alone; 0 sweeps in any case. */
+  every: number;
+}
+
+/** An entry that must be settled by whoever swept it up. */
+export type Lost = Entry & { why: 'worker' | 'reservation' };
+
+export interface Sweep {
+  lost: Lost[];
+  /** There was more to do than one call does. */
+  more: boolean;
+}
+
+export interface ListOptions {
+  state: State;
+  limit: number;
+  cursor?: string;
+}
+
+export interface Page {
+  jobs: Job[];
+  cursor?: string;
+}
+
+/** Entries by state; raw tasks count as ready or active. */
+export type Counts = Record<State, number>;
+
+export interface WorkerInfo {
+  id: string;
+  /** When the session ends unless it is beaten. */
+  deadline: number;
+  holds: number;
+  info: string;
+}
+
+export type Signal =
+  | { type: 'work' }
+  | { type: 'finished'; id: string }
+  | { type: 'cancelled'; token: string }
+  /** Something may have been missed: look at everything again. */
+  | { type: 'reset' };

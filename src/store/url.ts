@@ -1,0 +1,111 @@
+import { CroreError } from '../errors.js';
+
+/** Where a store is. Passwords stay in here and never in a message: see `redact`. */
+export type StoreUrl =
+  | { kind: 'sqlite'; file: string }
+  | {
+      kind: 'redis';
+      mode: 'single' | 'sentinel' | 'cluster';
+      nodes: { host: string; port: number }[];
+      tls: boolean;
+      username?: string;
+      password?: string;
+      db: number;
+      /** Name of the primary, for Sentinel. */
+      name?: string;
+      prefix: string;
+    };
+
+export const DEFAULT_URL = 'sqlite:crore.db';
+
+export function parseStoreUrl(url: string): StoreUrl {
+  if (typeof url !== 'string' || url === '') throw new CroreError('BAD_URL', 'the store URL is empty');
+  if (url.startsWith('sqlite:')) return parseSqlite(url);
+  const match = /^(redis|rediss|redis\+sentinel|redis\+cluster):\/\/(?:([^@/]*)@)?([^/?]*)(\/[^?]*)?(?:\?(.*))?$/.exec(
+    url,
+  );
+  if (!match) {
+    throw new CroreError(
+      'BAD_URL',
+      `store URL '${redact(url)}' is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://`,
+    );
+  }
+  const [, scheme, login, hosts, path, query] = match;
+  const mode = scheme === 'redis+sentinel' ? 'sentinel' : scheme === 'redis+cluster' ? 'cluster' : 'single';
+  const nodes = parseNodes(hosts ?? '', mode === 'sentinel' ? 26379 : 6379, url);
+  if (mode === 'single' && nodes.length > 1)
+    throw bad(url, 'names several hosts: use redis+cluster:// or redis+sentinel://');
+  const segments = (path ?? '').split('/').filter((part) => part !== '');
+  const name = mode === 'sentinel' ? (segments.shift() ?? 'mymaster') : undefined;
+  const { tls, prefix } = parseQuery(query ?? '', url);
+  return {
+    kind: 'redis',
+    mode,
+    nodes,
+    tls: tls || scheme === 'rediss',
+    ...parseLogin(login, url),
+    db: parseDb(segments, mode, url),
+    name,
+    prefix,
+  };
+}
+
+/** The URL with its password blotted out, fit for a message. */
+export function redact(url: string): string {
+  return url.replace(/^([a-z+]+:\/\/)([^@/]*)@/i, (_all, scheme: string, login: string) => {
+    const user = login.split(':')[0];
+    return `${scheme}${user}:***@`;
+  });
+}
+
+function parseSqlite(url: string): StoreUrl {
+  const file = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
+  if (file === '' || file.startsWith('//') || file.includes('\0'))
+    throw bad(url, 'needs a file, as in sqlite:crore.db');
+  return { kind: 'sqlite', file };
+}
+
+function parseNodes(hosts: string, defaultPort: number, url: string): { host: string; port: number }[] {
+  return (hosts === '' ? 'localhost' : hosts).split(',').map((text) => {
+    const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(\d+))?$/.exec(text);
+    const port = match?.[2] === undefined ? defaultPort : Number(match[2]);
+    if (!match || port < 1 || port > 65535) throw bad(url, `has a bad host or port '${text}'`);
+    return { host: match[1]!.replace(/^\[|\]$/g, ''), port };
+  });
+}
+
+function parseLogin(login: string | undefined, url: string): { username?: string; password?: string } {
+  if (login === undefined) return {};
+  const cut = login.indexOf(':');
+  try {
+    const user = decodeURIComponent(cut < 0 ? login : login.slice(0, cut));
+    return {
+      username: user === '' ? undefined : user,
+      password: cut < 0 ? undefined : decodeURIComponent(login.slice(cut + 1)),
+    };
+  } catch {
+    throw bad(url, 'has a user or password with a bad percent escape');
+  }
+}
+
+function parseDb(segments: string[], mode: string, url: string): number {
+  if (segments.length === 0) return 0;
+  const [db, ...rest] = segments;
+  if (mode === 'cluster' || rest.length > 0 || !/^\d{1,5}$/.test(db!))
+    throw bad(url, `has a bad database '${segments.join('/')}'`);
+  return Number(db);
+}
+
+function parseQuery(query: string, url: string): { tls: boolean; prefix: string } {
+  const result = { tls: false, prefix: 'crore' };
+  for (const [key, value] of new URLSearchParams(query)) {
+    if (key === 'prefix') result.prefix = value;
+    else if (key === 'tls') result.tls = value === '1' || value === 'true';
+    else throw bad(url, `has an unknown parameter '${key}' (known: prefix, tls)`);
+  }
+  return result;
+}
+
+function bad(url: string, why: string): CroreError {
+  return new CroreError('BAD_URL', `store URL '${redact(url)}' ${why}`);
+}
