@@ -54,6 +54,8 @@ export interface Spec {
   headers?: Record<string, string>;
   unique?: Unique;
   needs?: Need[];
+  /** It was a raw task until it failed for the first time. */
+  raw?: boolean;
 }
 
 /** A job on its way into a store. `delay` counts from the store's clock, `at` is absolute; at most one is set. */

@@ -17,7 +17,7 @@ export const DEFAULT_SPEC: Spec = Object.freeze({
 /** The stored form: only what differs from the defaults, or nothing at all. */
 export function encodeSpec(spec: Spec): string {
   if (spec === DEFAULT_SPEC) return '';
-  const { attempts, backoff, reservation, expires, keep, headers, unique, needs } = spec;
+  const { attempts, backoff, reservation, expires, keep, headers, unique, needs, raw } = spec;
   const differing = {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_BACKOFF ? undefined : backoff,
@@ -27,6 +27,7 @@ export function encodeSpec(spec: Spec): string {
     headers,
     unique,
     needs,
+    raw,
   };
   const text = JSON.stringify(differing);
   return text === '{}' ? '' : text;

@@ -1,0 +1,59 @@
+import type { Engine } from './engine.js';
+import { sweepQueue } from './sweeper.js';
+
+/** How a queue is looked after while somebody in this process works on it. */
+export interface Care {
+  lease: number;
+  sweep: number;
+  maxCrashes: number;
+}
+
+interface Duty {
+  name: string;
+  every: (care: Care) => number;
+  run: (engine: Engine, queue: string, care: Care) => Promise<void>;
+}
+
+/** Every background duty of a queue. One table, so that nothing runs that is not listed here. */
+const DUTIES: readonly Duty[] = [{ name: 'sweep', every: (care) => care.sweep, run: sweepQueue }];
+
+/** Runs the duties of each queue that is worked on here, each one never twice at once. */
+export class Duties {
+  readonly #timers = new Map<string, { users: number; timers: NodeJS.Timeout[] }>();
+
+  constructor(private readonly engine: Engine) {}
+
+  /** Starts looking after a queue; returns the way to stop. */
+  watch(queue: string, care: Care): () => void {
+    const known = this.#timers.get(queue);
+    if (known) known.users += 1;
+    else this.#timers.set(queue, { users: 1, timers: DUTIES.map((duty) => this.#start(duty, queue, care)) });
+    return () => this.#unwatch(queue);
+  }
+
+  close(): void {
+    for (const { timers } of this.#timers.values()) for (const timer of timers) clearInterval(timer);
+    this.#timers.clear();
+  }
+
+  #unwatch(queue: string): void {
+    const known = this.#timers.get(queue);
+    if (!known || --known.users > 0) return;
+    for (const timer of known.timers) clearInterval(timer);
+    this.#timers.delete(queue);
+  }
+
+  #start(duty: Duty, queue: string, care: Care): NodeJS.Timeout {
+    let running = false;
+    return setInterval(() => {
+      if (running) return;
+      running = true;
+      duty
+        .run(this.engine, queue, care)
+        .catch((error: Error) => this.engine.onError(error, `${duty.name} of queue '${queue}'`))
+        .finally(() => {
+          running = false;
+        });
+    }, duty.every(care)).unref();
+  }
+}

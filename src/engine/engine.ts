@@ -1,0 +1,123 @@
+import type { Bytes, NewJob } from '../job/job.js';
+import type { AddOutcome, Limits, Store } from '../store/store.js';
+import { MAX_BATCH } from '../store/store.js';
+import { Batcher } from './batcher.js';
+import { Duties } from './duties.js';
+import { Waiters } from './waiters.js';
+
+/** Bytes of a batch after which it goes out early. */
+const MAX_BYTES = 4 * 1024 * 1024;
+
+export interface EngineOptions {
+  random?: () => number;
+  /** Told of background trouble that no caller could be told of. */
+  onError?: (error: Error, what: string) => void;
+}
+
+/** Decides and batches; everything that touches jobs goes through here to the store. */
+export class Engine {
+  readonly duties: Duties;
+  readonly waiters: Waiters;
+  readonly random: () => number;
+  readonly onError: (error: Error, what: string) => void;
+  readonly #adds = new Map<string, Batcher<NewJob, AddOutcome>>();
+  readonly #pushes = new Map<string, Batcher<Bytes, boolean>>();
+
+  constructor(
+    readonly store: Store,
+    options: EngineOptions = {},
+  ) {
+    this.random = options.random ?? Math.random;
+    this.onError = options.onError ?? (() => {});
+    this.duties = new Duties(this);
+    this.waiters = new Waiters(this);
+  }
+
+  add(queue: string, job: NewJob, limits: Limits): Promise<AddOutcome> {
+    // A job with upstreams may be refused as unknown: that must not befall its neighbours.
+    if (job.spec.needs) return this.store.add(queue, [job], limits).then(([outcome]) => outcome!);
+    const key = batchKey(queue, limits);
+    let batcher = this.#adds.get(key);
+    if (!batcher) {
+      batcher = new Batcher(
+        (jobs) => this.store.add(queue, jobs, limits),
+        { items: MAX_BATCH, bytes: MAX_BYTES },
+        sizeOf,
+      );
+      this.#adds.set(key, batcher);
+    }
+    return batcher.add(job);
+  }
+
+  async addMany(queue: string, jobs: readonly NewJob[], limits: Limits): Promise<AddOutcome[]> {
+    const results: AddOutcome[][] = [];
+    for (const chunk of chunks(jobs, sizeOf)) results.push(await this.store.add(queue, chunk, limits));
+    return results.flat();
+  }
+
+  push(queue: string, task: Bytes, limits: Limits): Promise<boolean> {
+    const key = batchKey(queue, limits);
+    let batcher = this.#pushes.get(key);
+    if (!batcher) {
+      batcher = new Batcher(
+        (tasks) => this.#pushAll(queue, tasks, limits),
+        { items: MAX_BATCH, bytes: MAX_BYTES },
+        bytesOf,
+      );
+      this.#pushes.set(key, batcher);
+    }
+    return batcher.add(task);
+  }
+
+  /** How many of the tasks were accepted: chunk by chunk, in order, until the queue is full. */
+  async pushMany(queue: string, tasks: readonly Bytes[], limits: Limits): Promise<number> {
+    let accepted = 0;
+    for (const chunk of chunks(tasks, bytesOf)) {
+      if (!(await this.store.push(queue, chunk, limits))) break;
+      accepted += chunk.length;
+    }
+    return accepted;
+  }
+
+  async close(): Promise<void> {
+    this.duties.close();
+    this.waiters.close();
+    await this.store.close();
+  }
+
+  /** Independent pushes that share a batch: where the whole does not fit, each is tried by itself. */
+  async #pushAll(queue: string, tasks: Bytes[], limits: Limits): Promise<boolean[]> {
+    if (await this.store.push(queue, tasks, limits)) return tasks.map(() => true);
+    if (tasks.length === 1) return [false];
+    const results: boolean[] = [];
+    for (const task of tasks) results.push(await this.store.push(queue, [task], limits));
+    return results;
+  }
+}
+
+function batchKey(queue: string, { count, bytes }: Limits): string {
+  return count === undefined && bytes === undefined ? queue : `${queue}\0${count ?? ''}\0${bytes ?? ''}`;
+}
+
+function sizeOf(job: NewJob): number {
+  return job.payload.length;
+}
+
+function bytesOf(task: Bytes): number {
+  return task.length;
+}
+
+/** Pieces that a store takes in one atomic call. */
+export function* chunks<T>(items: readonly T[], size: (item: T) => number): Generator<T[]> {
+  let chunk: T[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    chunk.push(item);
+    bytes += size(item);
+    if (chunk.length < MAX_BATCH && bytes < MAX_BYTES) continue;
+    yield chunk;
+    chunk = [];
+    bytes = 0;
+  }
+  if (chunk.length > 0) yield chunk;
+}

@@ -1,0 +1,218 @@
+import { CroreError } from '../errors.js';
+import { DEFAULT_BACKOFF } from '../job/backoff.js';
+import { type Duration, milliseconds } from '../job/duration.js';
+import { newId } from '../job/id.js';
+import type { Backoff, Body, Keep, Need, NeedPolicy, NewJob, Spec, Unique, UniqueScope } from '../job/job.js';
+import { DEFAULT_SPEC } from '../job/spec.js';
+import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
+
+/** What may be asked of a job. */
+export interface AddOptions {
+  /** Identity within the queue; default a UUIDv7. A second job with an id that is still known is a duplicate. */
+  id?: string;
+  /** Not before this much time has passed. */
+  delay?: Duration;
+  /** Not before this moment; one in the past means now. Exclusive with `delay`. */
+  at?: Date | number;
+  /** Higher runs first; default 0, from -1000000 to 1000000. */
+  priority?: number;
+  /** Attempts that reach a worker before the job is dead; default 5. */
+  attempts?: number;
+  /** Wait between attempts: a duration, or a curve; default exponential from 1 s to 1 h with 20 % jitter. */
+  backoff?: Duration | BackoffOptions;
+  /** How long an attempt may take before it counts as failed; default as long as its worker lives. */
+  reservation?: Duration;
+  /** Only one job with this key at a time: see `UniqueOptions`. */
+  unique?: string | UniqueOptions;
+  /** Jobs that have to end first: ids in this queue, or `{queue, id, on}`. */
+  needs?: readonly (string | NeedOptions)[];
+  /** Do not start later than this after it was added (or than this moment): it is cancelled instead. */
+  expires?: Duration | Date;
+  /** How long, and how many at most in this queue, ended jobs and their results are kept; default 1 h and 1000. */
+  keep?: KeepOptions;
+  /** The same for dead jobs; default 30 d and 100000. */
+  keepDead?: KeepOptions;
+  /** Text that travels with the job, such as a trace id. */
+  headers?: Record<string, string>;
+}
+
+export type BackoffOptions =
+  | { kind: 'fixed'; delay: Duration }
+  | { kind: 'exponential'; delay?: Duration; factor?: number; cap?: Duration; jitter?: number }
+  | { kind: 'quartic'; base?: Duration; jitter?: Duration; cap?: Duration };
+
+export interface UniqueOptions {
+  key: string;
+  /** Until when the key is taken; default `alive`. */
+  scope?: UniqueScope;
+  /** Free again after this, whatever the scope says; required for `window`. */
+  ttl?: Duration;
+}
+
+export interface NeedOptions {
+  id: string;
+  queue?: string;
+  on?: NeedPolicy;
+}
+
+export interface KeepOptions {
+  for?: Duration;
+  count?: number;
+}
+
+const KNOWN = [
+  'id',
+  'delay',
+  'at',
+  'priority',
+  'attempts',
+  'backoff',
+  'reservation',
+  'unique',
+  'needs',
+  'expires',
+  'keep',
+  'keepDead',
+  'headers',
+] as const;
+const HEADER_LIMIT = 16_384;
+const HIGHEST_PRIORITY = 1_000_000;
+
+/** A job fit for a store, from a payload already encoded. `now` is the store's clock. */
+export function resolveJob(queue: string, payload: Body, options: AddOptions | undefined, now: number): NewJob {
+  if (options === undefined) return { id: newId(now), payload, priority: 0, spec: DEFAULT_SPEC };
+  checkOptions(options, KNOWN, 'add');
+  const { id, delay, at, priority } = options;
+  if (delay !== undefined && at !== undefined)
+    throw new CroreError('BAD_OPTION', "add: give 'delay' or 'at', not both");
+  return {
+    id: id === undefined ? newId(now) : checkName(id, 'job id'),
+    payload,
+    priority: priority === undefined ? 0 : checkInteger(priority, 'priority', -HIGHEST_PRIORITY, HIGHEST_PRIORITY),
+    delay: delay === undefined ? undefined : milliseconds(delay, 'delay'),
+    at: at === undefined ? undefined : moment(at, 'at'),
+    spec: resolveSpec(queue, options, now),
+  };
+}
+
+function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
+  const { attempts, backoff, reservation, unique, needs, expires, keep, keepDead, headers } = options;
+  const asked = attempts ?? backoff ?? reservation ?? unique ?? needs ?? expires ?? keep ?? keepDead ?? headers;
+  if (asked === undefined) return DEFAULT_SPEC;
+  return {
+    attempts: attempts === undefined ? DEFAULT_SPEC.attempts : checkInteger(attempts, 'attempts', 1, 1_000_000),
+    backoff: backoff === undefined ? DEFAULT_BACKOFF : resolveBackoff(backoff),
+    reservation: reservation === undefined ? 0 : Math.max(1, milliseconds(reservation, 'reservation')),
+    expires: expires === undefined ? 0 : resolveExpiry(expires, now),
+    keep: keep || keepDead ? resolveKeeps(keep, keepDead) : DEFAULT_SPEC.keep,
+    headers: headers === undefined ? undefined : resolveHeaders(headers),
+    unique: unique === undefined ? undefined : resolveUnique(unique),
+    needs: needs === undefined || needs.length === 0 ? undefined : resolveNeeds(queue, needs),
+  };
+}
+
+function moment(value: Date | number, what: string): number {
+  const time = value instanceof Date ? value.getTime() : value;
+  if (typeof time !== 'number' || !Number.isFinite(time) || time < 0 || time > 8.64e15) {
+    throw new CroreError('BAD_OPTION', `${what} must be a Date or milliseconds since 1970, not ${describe(value)}`);
+  }
+  return Math.round(time);
+}
+
+export function resolveBackoff(backoff: Duration | BackoffOptions): Backoff {
+  if (typeof backoff !== 'object') return { kind: 'fixed', delay: milliseconds(backoff, 'backoff') };
+  const kind = checkOneOf(backoff?.kind, 'backoff.kind', ['fixed', 'exponential', 'quartic']);
+  const time = (value: Duration | undefined, what: string, fallback: number) =>
+    value === undefined ? fallback : milliseconds(value, `backoff.${what}`);
+  switch (kind) {
+    case 'fixed': {
+      checkOptions(backoff, ['kind', 'delay'], 'backoff');
+      return { kind, delay: milliseconds((backoff as { delay: Duration }).delay, 'backoff.delay') };
+    }
+    case 'exponential': {
+      checkOptions(backoff, ['kind', 'delay', 'factor', 'cap', 'jitter'], 'backoff');
+      const { delay, factor = 2, cap, jitter = 0.2 } = backoff as Extract<BackoffOptions, { kind: 'exponential' }>;
+      checkRange(factor, 'backoff.factor', 1, 100);
+      checkRange(jitter, 'backoff.jitter', 0, 1);
+      return { kind, delay: time(delay, 'delay', 1_000), factor, cap: time(cap, 'cap', 3_600_000), jitter };
+    }
+    case 'quartic': {
+      checkOptions(backoff, ['kind', 'base', 'jitter', 'cap'], 'backoff');
+      const { base, jitter, cap } = backoff as Extract<BackoffOptions, { kind: 'quartic' }>;
+      return {
+        kind,
+        base: time(base, 'base', 15_000),
+        jitter: time(jitter, 'jitter', 30_000),
+        cap: time(cap, 'cap', 30 * 86_400_000),
+      };
+    }
+  }
+}
+
+function checkRange(value: unknown, what: string, low: number, high: number): void {
+  if (typeof value !== 'number' || !(value >= low && value <= high)) {
+    throw new CroreError('BAD_OPTION', `${what} must be a number from ${low} to ${high}, not ${describe(value)}`);
+  }
+}
+
+function resolveExpiry(expires: Duration | Date, now: number): number {
+  if (expires instanceof Date) return Math.max(1, moment(expires, 'expires') - now);
+  return Math.max(1, milliseconds(expires, 'expires'));
+}
+
+function resolveKeeps(done: KeepOptions | undefined, dead: KeepOptions | undefined): Spec['keep'] {
+  return {
+    done: resolveKeep(done, DEFAULT_SPEC.keep.done, 'keep'),
+    dead: resolveKeep(dead, DEFAULT_SPEC.keep.dead, 'keepDead'),
+  };
+}
+
+function resolveKeep(keep: KeepOptions | undefined, fallback: Keep, what: string): Keep {
+  if (keep === undefined) return fallback;
+  checkOptions(keep, ['for', 'count'], what);
+  return {
+    ms: keep.for === undefined ? fallback.ms : milliseconds(keep.for, `${what}.for`),
+    count: keep.count === undefined ? fallback.count : checkInteger(keep.count, `${what}.count`, 0),
+  };
+}
+
+function resolveHeaders(headers: Record<string, string>): Record<string, string> {
+  if (headers === null || typeof headers !== 'object' || Array.isArray(headers)) {
+    throw new CroreError('BAD_OPTION', `headers must be an object of strings, not ${describe(headers)}`);
+  }
+  let size = 0;
+  for (const [key, value] of Object.entries(headers)) {
+    if (typeof value !== 'string')
+      throw new CroreError('BAD_OPTION', `header '${key}' must be a string, not ${describe(value)}`);
+    size += Buffer.byteLength(key) + Buffer.byteLength(value);
+  }
+  if (size > HEADER_LIMIT)
+    throw new CroreError('PAYLOAD_TOO_LARGE', `headers are ${size} bytes, the limit is ${HEADER_LIMIT}`);
+  return { ...headers };
+}
+
+function resolveUnique(unique: string | UniqueOptions): Unique {
+  if (typeof unique === 'string') return { key: checkName(unique, 'unique key'), scope: 'alive', ttl: 0 };
+  checkOptions(unique, ['key', 'scope', 'ttl'], 'unique');
+  const scope =
+    unique.scope === undefined ? 'alive' : checkOneOf(unique.scope, 'unique.scope', ['waiting', 'alive', 'window']);
+  const ttl = unique.ttl === undefined ? 0 : milliseconds(unique.ttl, 'unique.ttl');
+  if (scope === 'window' && ttl === 0) throw new CroreError('BAD_OPTION', "unique.scope 'window' needs a ttl");
+  return { key: checkName(unique.key, 'unique.key'), scope, ttl };
+}
+
+function resolveNeeds(queue: string, needs: readonly (string | NeedOptions)[]): Need[] {
+  if (!Array.isArray(needs)) throw new CroreError('BAD_OPTION', `needs must be an array, not ${describe(needs)}`);
+  const byUpstream = new Map<string, Need>();
+  for (const need of needs as readonly (string | NeedOptions)[]) {
+    const asked = typeof need === 'string' ? { id: need } : need;
+    checkOptions(asked, ['id', 'queue', 'on'], 'needs');
+    const resolved: Need = {
+      id: checkName(asked.id, 'needs: job id'),
+      queue: asked.queue === undefined ? queue : checkName(asked.queue, 'needs: queue name'),
+      on: asked.on === undefined ? 'success' : checkOneOf(asked.on, 'needs.on', ['success', 'finished']),
+    };
+    byUpstream.set(`${resolved.queue}\0${resolved.id}`, resolved);
+  }
+  return [...byUpstream.values()];
+}

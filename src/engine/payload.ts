@@ -1,0 +1,48 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { CroreError } from '../errors.js';
+import type { Body } from '../job/job.js';
+
+/** A value as it is stored: bytes as they are, everything else as JSON. `what` names it in errors. */
+export function encodeValue(value: unknown, what: string, limit: number): Body {
+  const body = value instanceof Uint8Array ? value : toJson(value, what);
+  checkSize(body, what, limit);
+  return body;
+}
+
+export function decodeValue(body: Body): unknown {
+  return typeof body === 'string' ? JSON.parse(body) : body;
+}
+
+function toJson(value: unknown, what: string): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value === undefined ? null : value);
+  } catch (error) {
+    const why = (error as Error).message.split('\n')[0];
+    throw new CroreError('BAD_PAYLOAD', `${what} cannot be written as JSON: ${why}`, { cause: error });
+  }
+  if (text === undefined) throw new CroreError('BAD_PAYLOAD', `${what} is a ${typeof value}, which JSON cannot hold`);
+  return text;
+}
+
+export function checkSize(body: Body, what: string, limit: number): void {
+  // A character is at most three bytes: the exact count is only needed near the limit.
+  if (body.length * 3 <= limit) return;
+  const size = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+  if (size > limit) throw new CroreError('PAYLOAD_TOO_LARGE', `${what} is ${size} bytes, the limit is ${limit}`);
+}
+
+/** The validated value, or BAD_PAYLOAD with the schema's own words. May be synchronous, for most schemas are. */
+export function validate<T>(schema: StandardSchemaV1<unknown, T>, value: unknown, what: string): T | Promise<T> {
+  const result = schema['~standard'].validate(value);
+  return result instanceof Promise ? result.then((late) => accept(late, what)) : accept(result, what);
+}
+
+function accept<T>(result: StandardSchemaV1.Result<T>, what: string): T {
+  if (!result.issues) return result.value;
+  const words = result.issues.slice(0, 3).map((issue) => {
+    const path = issue.path?.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
+    return path ? `${path}: ${issue.message}` : issue.message;
+  });
+  throw new CroreError('BAD_PAYLOAD', `${what} was refused by the schema: ${words.join('; ')}`);
+}

@@ -1,0 +1,51 @@
+import { newId } from '../job/id.js';
+import type { Bytes, NewJob } from '../job/job.js';
+import { DEFAULT_SPEC } from '../job/spec.js';
+import { type Counted, fail, lose } from '../job/transitions.js';
+import type { Lost, Settlement } from '../store/store.js';
+import type { Care } from './duties.js';
+import type { Engine } from './engine.js';
+
+/** Rounds of one sweep: what is left waits for the next. */
+const MAX_ROUNDS = 50;
+
+/** Sweeps a queue and decides what becomes of what it finds. */
+export async function sweepQueue(engine: Engine, queue: string, care: Care): Promise<void> {
+  let every = Math.floor(care.sweep / 2);
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const { lost, more } = await engine.store.sweep(queue, { lease: care.lease, every });
+    if (lost.length > 0)
+      await engine.store.settle(
+        queue,
+        lost.map((entry) => judge(engine, entry, care)),
+      );
+    if (!more) return;
+    every = 0;
+  }
+}
+
+function judge(engine: Engine, entry: Lost, care: Care): Settlement {
+  const { lease } = entry;
+  if (entry.job) {
+    const { job } = entry;
+    const move =
+      entry.why === 'worker'
+        ? lose(job, care.maxCrashes, lease.worker)
+        : fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
+    return { lease, move, spec: job.spec, priority: job.priority };
+  }
+  const record = taskRecord(entry.task, engine.store.now());
+  return { lease, move: lose(counted(record), care.maxCrashes, lease.worker), spec: record.spec, priority: 0, record };
+}
+
+/** The record a raw task gets when it fails for the first time. */
+export function taskRecord(task: Bytes, now: number): NewJob {
+  return { id: newId(now), payload: task, priority: 0, spec: TASK_SPEC };
+}
+
+/** A raw task has had one delivery when it fails. */
+export function counted(record: NewJob): Counted {
+  return { attempt: 1, crashes: 0, spec: record.spec };
+}
+
+const TASK_SPEC = Object.freeze({ ...DEFAULT_SPEC, raw: true });

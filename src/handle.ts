@@ -1,0 +1,81 @@
+import type { Engine } from './engine/engine.js';
+import { decodeValue } from './engine/payload.js';
+import { CroreError } from './errors.js';
+import { type Duration, milliseconds } from './job/duration.js';
+import type { Job, State } from './job/job.js';
+
+/** A job as `get` and `list` show it. */
+export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progress' | 'log' | 'spec'> {
+  payload: T;
+  result?: R;
+  progress?: unknown;
+  log?: string[];
+  headers: Record<string, string>;
+  attempts: number;
+}
+
+export function viewOf<T, R>(job: Job): JobView<T, R> {
+  const { payload, result, progress, log, spec, ...rest } = job;
+  return {
+    ...rest,
+    payload: decodeValue(payload) as T,
+    ...(result === undefined ? {} : { result: decodeValue(result) as R }),
+    ...(progress === undefined ? {} : { progress: JSON.parse(progress) as unknown }),
+    ...(log === undefined ? {} : { log: log.split('\n').slice(0, -1) }),
+    headers: spec.headers ?? {},
+    attempts: spec.attempts,
+  };
+}
+
+/** A job somebody added: what became of the request, and how to follow it. */
+export class Handle<T, R> {
+  constructor(
+    private readonly engine: Engine,
+    readonly queue: string,
+    /** The job's id; of the one that was there before when `outcome` is `duplicate`. */
+    readonly id: string,
+    /** `full`: nothing was added. */
+    readonly outcome: 'created' | 'duplicate' | 'full',
+  ) {}
+
+  async get(): Promise<JobView<T, R> | undefined> {
+    const [job] = await this.engine.store.get(this.queue, [this.id]);
+    return job && viewOf(job);
+  }
+
+  async state(): Promise<State | undefined> {
+    const [job] = await this.engine.store.get(this.queue, [this.id]);
+    return job?.state;
+  }
+
+  /** The last value the handler gave to `progress()`. */
+  async progress(): Promise<unknown> {
+    return (await this.get())?.progress;
+  }
+
+  /** The result of a job that is done; undefined while it is not. */
+  async result(): Promise<R | undefined> {
+    return (await this.get())?.result;
+  }
+
+  async cancel(): Promise<boolean> {
+    const [cancelled] = await this.engine.store.cancel(this.queue, [this.id]);
+    return cancelled!;
+  }
+
+  /**
+   * The job's result once it is done, wherever it runs. Rejects with JOB_DEAD, JOB_CANCELLED, JOB_GONE (it ended and its
+   * record is no longer kept), TIMEOUT, or QUEUE_FULL when it was never added.
+   */
+  async finished(options: { timeout?: Duration } = {}): Promise<R> {
+    if (this.outcome === 'full')
+      throw new CroreError('QUEUE_FULL', `queue '${this.queue}' was full: the job was not added`);
+    const timeout = options.timeout === undefined ? undefined : milliseconds(options.timeout, 'timeout');
+    const job = await this.engine.waiters.wait(this.queue, this.id, timeout);
+    const what = `job '${this.id}' of queue '${this.queue}'`;
+    if (!job) throw new CroreError('JOB_GONE', `${what} has ended, its record is no longer kept`);
+    if (job.state === 'dead') throw new CroreError('JOB_DEAD', `${what} is dead: ${job.error}`);
+    if (job.state === 'cancelled') throw new CroreError('JOB_CANCELLED', `${what} was cancelled: ${job.error}`);
+    return (job.result === undefined ? undefined : decodeValue(job.result)) as R;
+  }
+}

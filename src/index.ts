@@ -1,0 +1,11 @@
+export { Crore, type OpenOptions, open } from './crore.js';
+export type { AddOptions, BackoffOptions, KeepOptions, NeedOptions, UniqueOptions } from './engine/options.js';
+export { CroreError, ERRORS, type ErrorCode, Fatal } from './errors.js';
+export type { Handle, JobView } from './handle.js';
+export type { Duration } from './job/duration.js';
+export type { State } from './job/job.js';
+export type { AddManyItem, Handler, Queue, QueueOptions } from './queue.js';
+export type { Counts, Limits, WorkerInfo } from './store/store.js';
+export type { WorkOptions } from './worker/options.js';
+export type { ActiveJob } from './worker/running.js';
+export type { Worker } from './worker/worker.js';

@@ -1,0 +1,29 @@
+import { randomFillSync } from 'node:crypto';
+
+const HEX = Array.from({ length: 256 }, (_value, byte) => byte.toString(16).padStart(2, '0'));
+const POOL = Buffer.allocUnsafe(4_096);
+let used = POOL.length;
+let last = 0;
+let counter = 0;
+
+/** A UUIDv7: time-ordered, also within the millisecond of one process. */
+export function newId(now: number = Date.now()): string {
+  if (used + 10 > POOL.length) {
+    randomFillSync(POOL);
+    used = 0;
+  }
+  if (now > last) {
+    last = now;
+    counter = ((POOL[used]! << 8) | POOL[used + 1]!) & 0x7ff;
+  } else if (++counter > 0xfff) {
+    last += 1;
+    counter = 0;
+  }
+  const time = last.toString(16).padStart(12, '0');
+  const low = counter.toString(16).padStart(3, '0');
+  const a = HEX[(POOL[used + 2]! & 0x3f) | 0x80]! + HEX[POOL[used + 3]!]!;
+  const b = HEX[POOL[used + 4]!]! + HEX[POOL[used + 5]!]! + HEX[POOL[used + 6]!]!;
+  const c = HEX[POOL[used + 7]!]! + HEX[POOL[used + 8]!]! + HEX[POOL[used + 9]!]!;
+  used += 10;
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${low}-${a}-${b}${c}`;
+}

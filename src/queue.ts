@@ -1,0 +1,240 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { checkInteger, checkOneOf, checkOptions, describe } from './engine/check.js';
+import type { Engine } from './engine/engine.js';
+import { type AddOptions, resolveJob } from './engine/options.js';
+import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.js';
+import { CroreError, Fatal } from './errors.js';
+import { Handle, type JobView, viewOf } from './handle.js';
+import { type Bytes, type NewJob, STATES, type State } from './job/job.js';
+import type { AddOutcome, Counts, Limits, WorkerInfo } from './store/store.js';
+import type { Heart } from './worker/heart.js';
+import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';
+import type { ActiveJob, RunningJob } from './worker/running.js';
+import { Worker } from './worker/worker.js';
+
+export interface QueueOptions<T> {
+  /** Refuses new entries beyond so many waiting ones, or so many bytes of them; outcome `full`. */
+  limits?: Limits;
+  /** Any Standard Schema (zod, valibot, arktype …): checks payloads at `add`, and again before the handler. */
+  schema?: StandardSchemaV1<T, unknown>;
+}
+
+/** What all queues of a connection share. */
+export interface QueueContext {
+  engine: Engine;
+  heart: Heart;
+  maxPayload: number;
+  onError: (error: Error, what: string) => void;
+  opened: (worker: { close(): Promise<void> }) => void;
+}
+
+export type AddManyItem<T> = { payload: T } & AddOptions;
+export type Handler<T, R> = (job: ActiveJob<T>) => R | Promise<R> | void | Promise<void>;
+
+/** A queue of jobs with payload `T` and result `R`, and of raw tasks. */
+export class Queue<T = unknown, R = unknown> {
+  readonly #context: QueueContext;
+  readonly #limits: Limits;
+  readonly #schema: StandardSchemaV1<unknown, unknown> | undefined;
+
+  constructor(
+    context: QueueContext,
+    readonly name: string,
+    options: QueueOptions<T> = {},
+  ) {
+    checkOptions(options, ['limits', 'schema'], 'queue');
+    this.#context = context;
+    this.#limits = resolveLimits(options.limits);
+    this.#schema = options.schema as StandardSchemaV1<unknown, unknown> | undefined;
+  }
+
+  /** Adds one job. Calls made in the same turn of the event loop travel together. */
+  async add(payload: T, options?: AddOptions): Promise<Handle<T, R>> {
+    const job = await this.#resolve(payload, options);
+    const outcome = await this.#engine.add(this.name, job, this.#limits);
+    return this.#handle(job, outcome);
+  }
+
+  /** Adds many jobs, atomically per thousand. One bad item refuses all of them before anything is added. */
+  async addMany(items: readonly AddManyItem<T>[]): Promise<Handle<T, R>[]> {
+    if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addMany takes an array, not ${describe(items)}`);
+    const jobs: NewJob[] = [];
+    for (const [i, item] of items.entries()) {
+      try {
+        const { payload, ...options } = item as AddManyItem<T>;
+        const resolved = this.#resolve(payload, Object.keys(options).length > 0 ? options : undefined);
+        jobs.push(resolved instanceof Promise ? await resolved : resolved);
+      } catch (error) {
+        if (error instanceof CroreError)
+          throw new CroreError(error.code, `addMany, item ${i}: ${error.message}`, { cause: error });
+        throw error;
+      }
+    }
+    const outcomes = await this.#engine.addMany(this.name, jobs, this.#limits);
+    return outcomes.map((outcome, i) => this.#handle(jobs[i]!, outcome));
+  }
+
+  /** Pushes raw tasks, the very bytes given; returns how many were accepted (fewer only when the queue is full). */
+  async push(tasks: string | Bytes | readonly (string | Bytes)[]): Promise<number> {
+    if (typeof tasks === 'string' || tasks instanceof Uint8Array) {
+      return (await this.#engine.push(this.name, this.#task(tasks), this.#limits)) ? 1 : 0;
+    }
+    if (!Array.isArray(tasks))
+      throw new CroreError('BAD_PAYLOAD', `a task must be text or bytes, not ${describe(tasks)}`);
+    const all = tasks.map((task) => this.#task(task));
+    return this.#engine.pushMany(this.name, all, this.#limits);
+  }
+
+  /** Starts a worker. The handler's return value is the result; throwing retries, throwing `Fatal` does not. */
+  work(handler: Handler<T, R>, options?: WorkOptions): Worker<T> {
+    if (handler === undefined) throw new CroreError('BAD_OPTION', 'work needs a handler');
+    checkFunction(handler, 'the handler');
+    const resolved = resolveWorkOptions(options);
+    const { engine, heart, maxPayload } = this.#context;
+    const worker = new Worker<T>({
+      engine,
+      heart,
+      queue: this.name,
+      options: resolved,
+      maxPayload,
+      prepare: { handler, payload: (job) => this.#payload(job, resolved.tasks) },
+      onError: resolved.onError ?? this.#context.onError,
+    });
+    this.#context.opened(worker);
+    return worker;
+  }
+
+  /** A handle on a job that was added elsewhere. */
+  handle(id: string): Handle<T, R> {
+    return new Handle(this.#engine, this.name, id, 'created');
+  }
+
+  async get(id: string): Promise<JobView<T, R> | undefined> {
+    const [job] = await this.#engine.store.get(this.name, [id]);
+    return job && viewOf(job);
+  }
+
+  /** Entries by state; raw tasks count as ready or active. */
+  count(): Promise<Counts> {
+    return this.#engine.store.count(this.name);
+  }
+
+  /** A page of jobs in one state, waiting ones in the order they will run, ended ones newest first. */
+  async list(
+    state: State,
+    options: { limit?: number; cursor?: string } = {},
+  ): Promise<{ jobs: JobView<T, R>[]; cursor?: string }> {
+    checkOneOf(state, 'state', STATES);
+    checkOptions(options, ['limit', 'cursor'], 'list');
+    const limit = options.limit === undefined ? 100 : checkInteger(options.limit, 'limit', 1, 1_000);
+    const page = await this.#engine.store.list(this.name, { state, limit, cursor: checkCursor(options.cursor) });
+    return { jobs: page.jobs.map((job) => viewOf<T, R>(job)), cursor: page.cursor };
+  }
+
+  workers(): Promise<WorkerInfo[]> {
+    return this.#engine.store.workers(this.name);
+  }
+
+  /** Cancels a job that has not ended, running or not; false when there is nothing to cancel. */
+  async cancel(id: string): Promise<boolean> {
+    const [cancelled] = await this.#engine.store.cancel(this.name, [id]);
+    return cancelled!;
+  }
+
+  /** Sends dead jobs (these, or all) to the back of the queue with fresh attempts; returns how many. */
+  async retryDead(ids?: string | readonly string[]): Promise<number> {
+    if (ids !== undefined) return this.#revive(typeof ids === 'string' ? [ids] : ids);
+    let total = 0;
+    for (;;) {
+      const { jobs } = await this.#engine.store.list(this.name, { state: 'dead', limit: 500 });
+      const revived = await this.#revive(jobs.map((job) => job.id));
+      total += revived;
+      if (revived === 0) return total;
+    }
+  }
+
+  /** Stops handing out work, on every worker; what runs goes on. */
+  pause(): Promise<void> {
+    return this.#engine.store.pause(this.name, true);
+  }
+
+  resume(): Promise<void> {
+    return this.#engine.store.pause(this.name, false);
+  }
+
+  /** Forgets everything in the queue, also what is running. */
+  obliterate(): Promise<void> {
+    return this.#engine.store.obliterate(this.name);
+  }
+
+  get #engine(): Engine {
+    return this.#context.engine;
+  }
+
+  /** Synchronous where the schema is: a batch of adds must not pay a promise each. */
+  #resolve(payload: T, options: AddOptions | undefined): NewJob | Promise<NewJob> {
+    const checked = this.#schema ? validate(this.#schema, payload, `payload for queue '${this.name}'`) : undefined;
+    return checked instanceof Promise
+      ? checked.then(() => this.#encode(payload, options))
+      : this.#encode(payload, options);
+  }
+
+  #encode(payload: T, options: AddOptions | undefined): NewJob {
+    const body = encodeValue(payload, `payload for queue '${this.name}'`, this.#context.maxPayload);
+    return resolveJob(this.name, body, options, this.#engine.store.now());
+  }
+
+  #handle(job: NewJob, outcome: AddOutcome): Handle<T, R> {
+    return new Handle(this.#engine, this.name, outcome.outcome === 'duplicate' ? outcome.id : job.id, outcome.outcome);
+  }
+
+  #task(task: unknown): Bytes {
+    const bytes = typeof task === 'string' ? Buffer.from(task) : task;
+    if (!(bytes instanceof Uint8Array))
+      throw new CroreError('BAD_PAYLOAD', `a task must be text or bytes, not ${describe(task)}`);
+    checkSize(bytes, `task for queue '${this.name}'`, this.#context.maxPayload);
+    return bytes;
+  }
+
+  #payload(job: RunningJob<T>, tasks: 'bytes' | 'text' | 'json'): T | Promise<T> {
+    const { entry } = job;
+    const value =
+      entry.job && !entry.job.spec.raw
+        ? decodeValue(entry.job.payload)
+        : readTask(entry.task ?? (entry.job!.payload as Bytes), tasks);
+    if (!this.#schema) return value as T;
+    return validate(this.#schema, value, `payload of ${job.id ?? 'a task'} in queue '${this.name}'`) as T | Promise<T>;
+  }
+
+  async #revive(ids: readonly string[]): Promise<number> {
+    if (ids.length === 0) return 0;
+    return (await this.#engine.store.revive(this.name, ids)).filter(Boolean).length;
+  }
+}
+
+function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {
+  if (as === 'bytes') return task;
+  const text = Buffer.from(task.buffer, task.byteOffset, task.byteLength).toString();
+  if (as === 'text') return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Fatal('the task is not JSON');
+  }
+}
+
+function resolveLimits(limits: Limits | undefined): Limits {
+  if (limits === undefined) return {};
+  checkOptions(limits, ['count', 'bytes'], 'limits');
+  return {
+    count: limits.count === undefined ? undefined : checkInteger(limits.count, 'limits.count', 0),
+    bytes: limits.bytes === undefined ? undefined : checkInteger(limits.bytes, 'limits.bytes', 0),
+  };
+}
+
+function checkCursor(cursor: string | undefined): string | undefined {
+  if (cursor !== undefined && !/^\d{1,20}$/.test(cursor)) {
+    throw new CroreError('BAD_OPTION', `cursor ${describe(cursor)} is not one that list returned`);
+  }
+  return cursor;
+}

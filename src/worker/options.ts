@@ -1,0 +1,101 @@
+import { checkInteger, checkName, checkOneOf, checkOptions, describe } from '../engine/check.js';
+import { CroreError } from '../errors.js';
+import { type Duration, milliseconds } from '../job/duration.js';
+
+/** How a worker works. */
+export interface WorkOptions {
+  /** Handlers running at once; default 1. */
+  concurrency?: number;
+  /** Chooses the wait after a failed attempt, in place of the job's own curve. */
+  backoff?: (attempt: number, error: unknown) => Duration;
+  /** What a handler gets as payload of a raw task: `bytes` (default), `text`, or parsed `json`. */
+  tasks?: 'bytes' | 'text' | 'json';
+  /** A worker not heard of for this long is dead and its jobs go to others; default 10 s. */
+  lease?: Duration;
+  /** Time between heartbeats; default 3 s, at most a third of the lease. */
+  beat?: Duration;
+  /** Time between rounds that look for dead workers and due jobs; default 1 s. */
+  sweep?: Duration;
+  /** A main loop that stands still for this long counts as hung, and the worker as dead; default 60 s. */
+  hung?: Duration;
+  /** Workers a job may take down with it before it is dead; default 3. */
+  maxCrashes?: number;
+  /** How long `close()` waits for running handlers before it gives their jobs back; default 10 s. */
+  grace?: Duration;
+  /** Name of the worker; default host, process id and some random characters. */
+  name?: string;
+  /** Told of trouble no caller could be told of: a store that does not answer, a lost lease. Default: a line on stderr. */
+  onError?: (error: Error, what: string) => void;
+}
+
+export interface ResolvedWorkOptions {
+  concurrency: number;
+  backoff: ((attempt: number, error: unknown) => Duration) | undefined;
+  tasks: 'bytes' | 'text' | 'json';
+  lease: number;
+  beat: number;
+  sweep: number;
+  hung: number;
+  maxCrashes: number;
+  grace: number;
+  name: string | undefined;
+  onError: ((error: Error, what: string) => void) | undefined;
+}
+
+const DEFAULTS = Object.freeze({
+  concurrency: 1,
+  tasks: 'bytes',
+  lease: 10_000,
+  beat: 3_000,
+  sweep: 1_000,
+  hung: 60_000,
+  maxCrashes: 3,
+  grace: 10_000,
+});
+
+const KNOWN = [
+  'concurrency',
+  'backoff',
+  'tasks',
+  'lease',
+  'beat',
+  'sweep',
+  'hung',
+  'maxCrashes',
+  'grace',
+  'name',
+  'onError',
+] as const;
+
+export function resolveWorkOptions(options: WorkOptions = {}): ResolvedWorkOptions {
+  checkOptions(options, KNOWN, 'work');
+  const time = (value: Duration | undefined, what: string, fallback: number, least: number) => {
+    const ms = value === undefined ? fallback : milliseconds(value, what);
+    if (ms < least) throw new CroreError('BAD_OPTION', `${what} must be at least ${least} ms, not ${ms}`);
+    return ms;
+  };
+  const lease = time(options.lease, 'lease', DEFAULTS.lease, 100);
+  const beat = time(options.beat, 'beat', Math.min(DEFAULTS.beat, Math.floor(lease / 3)), 10);
+  if (beat * 2 > lease)
+    throw new CroreError('BAD_OPTION', `beat (${beat} ms) must be at most half of the lease (${lease} ms)`);
+  return {
+    concurrency: checkInteger(options.concurrency ?? DEFAULTS.concurrency, 'concurrency', 1, 100_000),
+    backoff: checkFunction(options.backoff, 'backoff'),
+    tasks: checkOneOf(options.tasks ?? DEFAULTS.tasks, 'tasks', ['bytes', 'text', 'json']),
+    lease,
+    beat,
+    sweep: time(options.sweep, 'sweep', Math.min(DEFAULTS.sweep, lease), 10),
+    hung: time(options.hung, 'hung', DEFAULTS.hung, 100),
+    maxCrashes: checkInteger(options.maxCrashes ?? DEFAULTS.maxCrashes, 'maxCrashes', 1),
+    grace: time(options.grace, 'grace', DEFAULTS.grace, 0),
+    name: options.name === undefined ? undefined : checkName(options.name, 'worker name'),
+    onError: checkFunction(options.onError, 'onError'),
+  };
+}
+
+export function checkFunction<T>(value: T | undefined, what: string): T | undefined {
+  if (value !== undefined && typeof value !== 'function') {
+    throw new CroreError('BAD_OPTION', `${what} must be a function, not ${describe(value)}`);
+  }
+  return value;
+}

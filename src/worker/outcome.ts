@@ -1,0 +1,85 @@
+import { encodeValue } from '../engine/payload.js';
+import { taskRecord } from '../engine/sweeper.js';
+import { Fatal } from '../errors.js';
+import { milliseconds } from '../job/duration.js';
+import { die, expire, fail, finish, type Move, release, snooze } from '../job/transitions.js';
+import type { Settlement } from '../store/store.js';
+import type { ResolvedWorkOptions } from './options.js';
+import type { RunningJob } from './running.js';
+
+/** What decisions need beside the job itself. */
+export interface OutcomeContext {
+  options: ResolvedWorkOptions;
+  random: () => number;
+  now: () => number;
+  maxPayload: number;
+}
+
+const LONGEST_ERROR = 4_096;
+
+/** The handler returned. */
+export function returned(job: RunningJob<unknown>, value: unknown, context: OutcomeContext): Settlement {
+  if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
+  if (value === undefined) return settlement(job, finish(job), context);
+  try {
+    return settlement(job, finish(job, encodeValue(value, 'the result', context.maxPayload)), context);
+  } catch (error) {
+    // Doing the work again would not make its result fit.
+    return settlement(job, die(job, messageOf(error)), context);
+  }
+}
+
+/** The handler threw. */
+export function threw(job: RunningJob<unknown>, error: unknown, context: OutcomeContext): Settlement {
+  if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
+  if (job.stopped) return settlement(job, release(job), context);
+  const message = messageOf(error);
+  if (error instanceof Fatal) return settlement(job, die(job, message), context);
+  return settlement(
+    job,
+    fail(job, message, { random: context.random, delay: chosenDelay(job, error, context) }),
+    context,
+  );
+}
+
+export function givenBack(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
+  return settlement(job, release(job), context);
+}
+
+export function overran(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
+  const message = `took longer than its reservation of ${job.spec.reservation} ms`;
+  return settlement(
+    job,
+    fail(job, message, { random: context.random, delay: chosenDelay(job, undefined, context) }),
+    context,
+  );
+}
+
+export function expired(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
+  return settlement(job, expire(job), context);
+}
+
+/** A raw task that has to be remembered gets a record; one that is done or goes back needs none. */
+function settlement(job: RunningJob<unknown>, move: Move, context: OutcomeContext): Settlement {
+  const { lease, spec, priority } = job;
+  const { task } = job.entry;
+  if (task === undefined || move.to === 'done' || move.to === 'ready') return { lease, move, spec, priority };
+  return { lease, move, spec, priority, record: taskRecord(task, context.now()) };
+}
+
+function chosenDelay(job: RunningJob<unknown>, error: unknown, { options }: OutcomeContext): number | undefined {
+  if (!options.backoff) return undefined;
+  try {
+    return milliseconds(options.backoff(job.attempt, error), 'backoff');
+  } catch {
+    return undefined; // the stored curve is the fallback for a function that fails
+  }
+}
+
+function messageOf(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return text.length > LONGEST_ERROR ? `${text.slice(0, LONGEST_ERROR)}…` : text;
+}
+
+/** The spec a raw task runs under, made once. */
+export const TASK = taskRecord(new Uint8Array(0), 0);

@@ -1,0 +1,116 @@
+import { CroreError } from '../errors.js';
+import { type Duration, milliseconds } from '../job/duration.js';
+import type { Entry, Job, Lease, Spec } from '../job/job.js';
+import type { Counted } from '../job/transitions.js';
+import type { Note } from '../store/store.js';
+
+/** The job as a handler sees it. */
+export interface ActiveJob<T> {
+  /** Undefined for a raw task, which has no identity until it fails. */
+  readonly id: string | undefined;
+  readonly queue: string;
+  readonly payload: T;
+  /** 1 for the first delivery. */
+  readonly attempt: number;
+  /** Workers that died with this job in hand. */
+  readonly crashes: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Proof of the lease: hand it to systems that can refuse a stale one. */
+  readonly token: string;
+  /** Aborted on cancel, lost lease, end of the reservation, and shutdown. */
+  readonly signal: AbortSignal;
+  /** Records how far the job is; any JSON value. Rejects with LEASE_LOST when the job is no longer this worker's. */
+  progress(value: unknown): Promise<void>;
+  /** Appends a line to the job's log. */
+  log(line: string): Promise<void>;
+  /** Asks for another delivery after `delay`, without charging an attempt; then return. */
+  snooze(delay: Duration): void;
+}
+
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
+
+/** An entry in the hands of a worker. Costs as little as may be: signals and notes are made when asked for. */
+export class RunningJob<T> implements ActiveJob<T>, Counted {
+  readonly lease: Lease;
+  readonly attempt: number;
+  readonly crashes: number;
+  readonly spec: Spec;
+  readonly priority: number;
+  readonly createdAt: number;
+  payload: T = undefined as T;
+  snoozed: number | undefined;
+  /** Settled behind the handler's back: whatever it still returns is ignored. */
+  over = false;
+  /** Why the handler was told to stop, if it was. */
+  stopped: Error | undefined;
+  #controller: AbortController | undefined;
+
+  constructor(
+    readonly queue: string,
+    readonly entry: Entry,
+    fallback: { spec: Spec },
+    private readonly note: (lease: Lease, note: Note) => Promise<boolean>,
+  ) {
+    const job: Partial<Job> = entry.job ?? {};
+    this.lease = entry.lease;
+    this.attempt = job.attempt ?? 1;
+    this.crashes = job.crashes ?? 0;
+    this.spec = job.spec ?? fallback.spec;
+    this.priority = job.priority ?? 0;
+    this.createdAt = job.createdAt ?? 0;
+  }
+
+  get id(): string | undefined {
+    return this.lease.id;
+  }
+
+  get token(): string {
+    return this.lease.token;
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.spec.headers ?? NO_HEADERS;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.stopped) this.#controller.abort(this.stopped);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Tells the handler to stop. */
+  stop(reason: Error): void {
+    this.stopped ??= reason;
+    this.#controller?.abort(reason);
+  }
+
+  async progress(value: unknown): Promise<void> {
+    const text = JSON.stringify(value);
+    if (text === undefined)
+      throw new CroreError('BAD_PAYLOAD', `progress is a ${typeof value}, which JSON cannot hold`);
+    if (text.length > 65_536)
+      throw new CroreError('PAYLOAD_TOO_LARGE', `progress is ${text.length} characters, the limit is 65536`);
+    await this.#write({ progress: text });
+  }
+
+  async log(line: string): Promise<void> {
+    await this.#write({ log: `${String(line).replaceAll('\n', ' ')}\n` });
+  }
+
+  snooze(delay: Duration): void {
+    this.snoozed = milliseconds(delay, 'snooze');
+  }
+
+  async #write(note: Note): Promise<void> {
+    if (await this.note(this.lease, note)) return;
+    const error = new CroreError('LEASE_LOST', `the lease of ${describeEntry(this)} is gone`);
+    this.stop(error);
+    throw error;
+  }
+}
+
+export function describeEntry(job: { id: string | undefined; queue: string }): string {
+  return job.id === undefined ? `a task of queue '${job.queue}'` : `job '${job.id}' of queue '${job.queue}'`;
+}

@@ -1,0 +1,223 @@
+import type { Engine } from '../engine/engine.js';
+import { CroreError, Fatal } from '../errors.js';
+import type { Entry } from '../job/job.js';
+import { Deadlines } from './deadlines.js';
+import type { ResolvedWorkOptions } from './options.js';
+import { expired, givenBack, type OutcomeContext, overran, returned, TASK, threw } from './outcome.js';
+import { Prefetch } from './prefetch.js';
+import { type ActiveJob, RunningJob } from './running.js';
+import type { Settler } from './settler.js';
+
+/** The user's handler, and how its payload is made: decoded, and validated where there is a schema. */
+export interface Prepare<T> {
+  payload: (job: RunningJob<T>) => T | Promise<T>;
+  handler: (job: ActiveJob<T>) => unknown;
+}
+
+interface SlotsSetup<T> {
+  engine: Engine;
+  queue: string;
+  options: ResolvedWorkOptions;
+  maxPayload: number;
+  prepare: Prepare<T>;
+}
+
+/** Claimed entries that wait longer than this behind slow handlers go back to the queue. */
+const STALE = 200;
+
+/** Where handlers run: at most `concurrency` at once, the rest of what was claimed waiting in line. */
+export class Slots<T> {
+  readonly #setup: SlotsSetup<T>;
+  readonly #context: OutcomeContext;
+  readonly #running = new Map<string, RunningJob<T>>();
+  readonly #reservations: Deadlines<RunningJob<T>>;
+  readonly #prefetch: Prefetch;
+  #waiting: RunningJob<T>[] = [];
+  /** Handlers that still run though their job was taken away: they keep their slot. */
+  #zombies = 0;
+  #progressAt = performance.now();
+  #staleTimer: NodeJS.Timeout | undefined;
+  #drained: (() => void)[] = [];
+
+  constructor(
+    setup: SlotsSetup<T>,
+    private readonly settler: Settler,
+    private readonly freed: () => void,
+  ) {
+    const { engine, options, maxPayload } = setup;
+    this.#setup = setup;
+    this.#context = { options, random: engine.random, now: () => engine.store.now(), maxPayload };
+    this.#reservations = new Deadlines((job) => this.#overrun(job));
+    this.#prefetch = new Prefetch(options.concurrency);
+  }
+
+  /** How many more entries can be used now. */
+  get room(): number {
+    const inHand = this.#running.size + this.#zombies + this.#waiting.length;
+    return this.#setup.options.concurrency + this.#prefetch.ahead - inHand;
+  }
+
+  /** Claims are worth their round trip from this size on: slow handlers want each free slot filled at once. */
+  get worthwhile(): number {
+    return Math.max(1, Math.floor(this.#prefetch.ahead / 2));
+  }
+
+  get tokens(): Set<string> {
+    return new Set([...this.#running.keys(), ...this.#waiting.map((job) => job.token)]);
+  }
+
+  accept(entries: readonly Entry[]): void {
+    const { engine, queue } = this.#setup;
+    for (const entry of entries) {
+      const job = new RunningJob<T>(queue, entry, TASK, (lease, note) => engine.store.note(queue, lease, note));
+      if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
+      this.#waiting.push(job);
+    }
+    this.#pump();
+    if (this.#waiting.length > 0) this.#watchStale();
+  }
+
+  /** Tells one handler to stop, because its job is no longer its own. */
+  stop(token: string, reason: Error): void {
+    const job = this.#running.get(token);
+    if (job) this.#bury(job, reason);
+    else this.#waiting = this.#waiting.filter((waiting) => waiting.token !== token);
+  }
+
+  stopAll(reason: Error): void {
+    for (const job of this.#running.values()) job.stop(reason);
+    this.giveBackWaiting();
+  }
+
+  /** Forgets everything: the session is gone and its leases with it. */
+  abandon(reason: Error): void {
+    this.#waiting = [];
+    for (const job of [...this.#running.values()]) this.#bury(job, reason);
+    this.#reservations.clear();
+  }
+
+  giveBackWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const job of waiting) this.#report(job, givenBack(job, this.#context));
+  }
+
+  giveBackRunning(reason: Error): void {
+    for (const job of [...this.#running.values()]) {
+      this.#report(job, givenBack(job, this.#context));
+      this.#bury(job, reason);
+    }
+  }
+
+  /** Resolves when no handler runs any more, or after `ms`. */
+  drained(ms: number): Promise<void> {
+    if (this.#running.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#drained.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  #pump(): void {
+    while (this.#waiting.length > 0 && this.#running.size + this.#zombies < this.#setup.options.concurrency) {
+      this.#start(this.#waiting.shift()!);
+    }
+  }
+
+  #start(job: RunningJob<T>): void {
+    if (job.spec.expires > 0 && this.#context.now() > job.createdAt + job.spec.expires) {
+      this.#report(job, expired(job, this.#context));
+      return;
+    }
+    this.#running.set(job.token, job);
+    const startedAt = performance.now();
+    const run = this.#call(job);
+    run.then(
+      (value) => this.#ended(job, startedAt, () => returned(job, value, this.#context)),
+      (error) => this.#ended(job, startedAt, () => threw(job, error, this.#context)),
+    );
+  }
+
+  /** The handler's promise; what it throws at once counts as a rejection. */
+  #call(job: RunningJob<T>): PromiseLike<unknown> {
+    const { prepare } = this.#setup;
+    try {
+      const payload = prepare.payload(job);
+      if (payload instanceof Promise) {
+        return payload.then((value) => {
+          job.payload = value;
+          return prepare.handler(job);
+        }, refuse);
+      }
+      job.payload = payload;
+    } catch (error) {
+      return Promise.reject(error instanceof CroreError ? new Fatal(error.message) : error);
+    }
+    try {
+      const result = prepare.handler(job);
+      return isThenable(result) ? result : Promise.resolve(result);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #ended(job: RunningJob<T>, startedAt: number, settle: () => Parameters<Settler['report']>[0]): void {
+    this.#progressAt = performance.now();
+    this.#prefetch.took(this.#progressAt - startedAt);
+    if (job.over) {
+      this.#zombies -= 1;
+    } else {
+      this.#running.delete(job.token);
+      this.#report(job, settle());
+    }
+    this.#pump();
+    this.freed();
+    if (this.#running.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  #report(job: RunningJob<T>, settlement: Parameters<Settler['report']>[0]): void {
+    if (job.spec.reservation > 0) this.#reservations.delete(job);
+    this.settler.report(settlement);
+  }
+
+  #overrun(job: RunningJob<T>): void {
+    if (job.over) return;
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
+    this.settler.report(overran(job, this.#context));
+    if (this.#running.has(job.token))
+      this.#bury(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
+  }
+
+  /** The job is settled or gone; its handler is told, and keeps its slot until it returns. */
+  #bury(job: RunningJob<T>, reason: Error): void {
+    this.#running.delete(job.token);
+    this.#zombies += 1;
+    job.over = true;
+    job.stop(reason);
+    if (this.#running.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  #watchStale(): void {
+    this.#staleTimer ??= setInterval(() => {
+      const stillFor = performance.now() - this.#progressAt;
+      if (this.#waiting.length > 0 && stillFor > STALE) {
+        this.#prefetch.stalled(stillFor);
+        this.giveBackWaiting();
+      }
+      if (this.#waiting.length > 0) return;
+      clearInterval(this.#staleTimer);
+      this.#staleTimer = undefined;
+    }, STALE / 2).unref();
+  }
+}
+
+function refuse(error: unknown): never {
+  throw error instanceof CroreError ? new Fatal(error.message) : error;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function';
+}
