@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inject } from 'vitest';
+import { openStore } from '../../dist/store/open.js';
+import { startCluster } from '../support/redis.js';
+import { testStore } from './conformance.js';
+
+const timeout = 10_000;
+
+testStore({
+  name: 'sqlite memory',
+  open: async (clock) => {
+    const store = await openStore('sqlite::memory:', { timeout, clock });
+    return { store, close: () => store.close() };
+  },
+});
+
+testStore({
+  name: 'sqlite file',
+  open: async (clock) => {
+    const dir = mkdtempSync(join(tmpdir(), 'crore-sqlite-'));
+    const store = await openStore(`sqlite:${join(dir, 'crore.db')}`, { timeout, clock });
+    return {
+      store,
+      close: async () => {
+        await store.close();
+        rmSync(dir, { recursive: true });
+      },
+    };
+  },
+});
+
+testStore({
+  name: 'redis',
+  open: async (clock) => {
+    const store = await openStore(`${inject('redisUrl')}?prefix=conformance`, { timeout, clock });
+    return { store, close: () => store.close() };
+  },
+});
+
+testStore({
+  name: 'redis cluster',
+  open: async (clock) => {
+    const cluster = await startCluster();
+    const store = await openStore(cluster.url, { timeout, clock });
+    return {
+      store,
+      close: async () => {
+        await store.close();
+        await cluster.stop();
+      },
+    };
+  },
+});

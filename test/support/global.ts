@@ -1,0 +1,15 @@
+import type { TestProject } from 'vitest/node';
+import { startRedis } from './redis.js';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    redisUrl: string;
+  }
+}
+
+/** One Redis for all test files that do not need one of their own. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const redis = await startRedis();
+  project.provide('redisUrl', redis.url);
+  return () => redis.stop();
+}
