@@ -63,7 +63,10 @@ export function decodeJob(queue: string, id: string, record: Buffer, run: Buffer
     return value;
   };
   if (flags & RESERVED) number();
-  if (flags & UNIQUE_WAITING) at += number();
+  if (flags & UNIQUE_WAITING) {
+    const size = number();
+    at += size;
+  }
   let spec = DEFAULT_SPEC;
   if (flags & SPEC) {
     const size = number();

@@ -99,7 +99,7 @@ export function tell(
     const rows = tables
       .sql(
         `SELECT down, policy, queue, id, priority, at, spec, payload FROM edges JOIN jobs ON n = down
-         WHERE up = ? AND state = 0`,
+         WHERE up = ? AND state = 0 ORDER BY id`,
       )
       .all(next.n);
     tables.sql('DELETE FROM edges WHERE up = ?').run(next.n);

@@ -23,10 +23,14 @@ export function settle(tables: Tables, queue: number, settlements: readonly Sett
   return { applied, woken: run.woken, ended: run.ended.map((job) => job.id) };
 }
 
+const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = ?, worker = NULL, token = NULL
+  WHERE n = ? AND state = ${S.active} AND token = ? AND attempt = ? AND id = ?`;
+
 class Settling {
   readonly ended: { n: number; id: string; state: Terminal }[] = [];
   readonly #fronts: { claim: number; seq: number; put: () => void }[] = [];
   readonly #kept = new Map<Terminal, number>();
+  readonly #seen = new Set<string>();
   woken: number[] = [];
 
   constructor(
@@ -37,8 +41,12 @@ class Settling {
 
   one(settlement: Settlement): boolean {
     const { lease } = settlement;
+    // What goes to the front is put there last of all: until then its token still stands in the row.
+    if (this.#seen.has(lease.token)) return false;
+    if (this.#simplyDone(settlement)) return true;
     const row = lease.id === undefined ? leasedTask(this.tables, lease) : leasedJob(this.tables, lease);
     if (!row) return false;
+    this.#seen.add(lease.token);
     this.tally.add('active', -1);
     if (lease.id === undefined) this.#settleTask(settlement, row);
     else this.#settleJob(settlement, row);
@@ -52,6 +60,22 @@ class Settling {
     if (this.#fronts.length > 0) this.woken.push(this.tally.queue);
     for (const [state, count] of this.#kept) prune(this.tables, this.tally, state, count);
     if (this.ended.length > 0) this.woken.push(...tell(this.tables, this.tally, this.now, this.ended));
+  }
+
+  /** The common case in one statement: a job that is done and whose record stays. */
+  #simplyDone({ lease, move, spec }: Settlement): boolean {
+    if (move.to !== 'done' || lease.id === undefined || spec.unique) return false;
+    const keep = spec.keep.done;
+    if (keep.ms === 0 || keep.count === 0) return false;
+    const { n, attempt, nonce } = splitToken(lease.token);
+    const { changes } = this.tables
+      .sql(DONE)
+      .run(this.now, this.now + keep.ms, move.result ?? null, n, nonce, attempt, lease.id);
+    if (changes !== 1) return false;
+    this.tally.move('active', 'done');
+    this.#kept.set('done', keep.count);
+    this.ended.push({ n, id: lease.id, state: 'done' });
+    return true;
   }
 
   #settleJob({ lease, move, spec }: Settlement, row: Row): void {

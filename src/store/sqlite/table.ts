@@ -131,9 +131,9 @@ function applyOutcome(job: Job, outcome: Value): void {
   else if (job.state !== 'active') job.error = outcome as string;
 }
 
-/** The token that is handed out: attempt and row, then what the row says (claim sequence and nonce). */
+/** The token that is handed out: attempt (0 for a raw task) and row, then what the row says: claim sequence and nonce. */
 export function leaseToken(row: Row): string {
-  return `${row.attempt ?? 1}.${row.n}.${row.token}`;
+  return `${row.attempt ?? 0}.${row.n}.${row.token}`;
 }
 
 /** The parts of a token that a statement compares. */

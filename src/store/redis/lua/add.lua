@@ -42,7 +42,12 @@ local function lock(p)
   if key == '' then return end
   local ends = ttl > 0 and now + ttl or 0
   call('HSET', stem .. 'unique', key, ends .. ' ' .. ARGV[p])
-  if ends > 0 then call('ZADD', stem .. 'unique_ttl', ends, key) end
+  -- a former holder's time limit must not end this one's
+  if ends > 0 then
+    call('ZADD', stem .. 'unique_ttl', ends, key)
+  else
+    call('ZREM', stem .. 'unique_ttl', key)
+  end
 end
 
 -- Registers the edges of a job whose upstreams have not ended. Returns how many, and what already failed it.

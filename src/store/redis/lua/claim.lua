@@ -25,19 +25,33 @@ local function take_prio(from, to)
 end
 
 -- Ids of jobs cancelled while they waited are still in the list: each such ghost is skipped once.
-local function take_ready(want)
-  local popped = want > 0 and call('RPOP', stem .. 'ready', want)
-  if not popped then return end
-  if not ghosts and #ids == 0 then
-    ids = popped
-    return
-  end
+local function skip_ghosts(popped)
+  local kept = 0
   for _, id in ipairs(popped) do
-    if ghosts and call('HEXISTS', stem .. 'ghosts', id) == 1 then
+    if call('HEXISTS', stem .. 'ghosts', id) == 1 then
       if call('HINCRBY', stem .. 'ghosts', id, -1) <= 0 then call('HDEL', stem .. 'ghosts', id) end
       call('HINCRBY', stem .. 'meta', 'stale', -1)
     else
+      kept = kept + 1
       ids[#ids + 1] = id
+    end
+  end
+  return kept
+end
+
+local function take_ready(want)
+  for _ = 1, 100 do
+    local popped = want > 0 and call('RPOP', stem .. 'ready', want)
+    if not popped then return end
+    if not ghosts and #ids == 0 then
+      ids = popped
+      return
+    end
+    if ghosts then
+      want = want - skip_ghosts(popped)
+    else
+      for _, id in ipairs(popped) do ids[#ids + 1] = id end
+      return
     end
   end
 end
@@ -49,6 +63,7 @@ local tasks = {}
 local want = n - before
 if want > 0 then
   local raw, refs = call('LLEN', list), call('LLEN', stem .. 'ready')
+  if ghosts then refs = refs - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) end
   if raw > 0 then
     local half = math.floor(want / 2)
     if want % 2 == 1 and (tonumber(call('HGET', stem .. 'meta', 'seq')) or 0) % 2 == 1 then half = half + 1 end
@@ -68,7 +83,14 @@ local records = #ids > 0 and call('HMGET', stem .. 'jobs', unpack(ids)) or {}
 local tried = #ids > 0 and call('EXISTS', stem .. 'runs') == 1
 local runs = tried and call('HMGET', stem .. 'runs', unpack(ids)) or {}
 local total = #ids + #tasks
-local more = (call('EXISTS', list, stem .. 'ready', stem .. 'prio') > 0) and 1 or 0
+local more = call('EXISTS', list, stem .. 'ready', stem .. 'prio') > 0 and 1 or 0
+if ghosts and more == 1 then
+  local stale = tonumber(call('HGET', stem .. 'meta', 'stale')) or 0
+  local left = call('LLEN', stem .. 'ready')
+  -- nothing but ghosts: they are laid to rest now
+  if left == stale then skip_ghosts(call('RPOP', stem .. 'ready', 1000) or {}) end
+  if left == stale and call('EXISTS', list, stem .. 'prio') == 0 then more = 0 end
+end
 local next_at = call('ZRANGE', stem .. 'scheduled', 0, 0, 'WITHSCORES')[2] or ''
 if more == 0 then call('HSET', stem .. 'meta', 'hungry', 1) end
 if total == 0 then return { 'ok', more, next_at, 0, {}, {}, {} } end

@@ -166,7 +166,9 @@ local function tell(pairs_)
       local size = call('SCARD', deps)
       if size <= budget then
         budget = budget - size
-        for _, member in ipairs(call('SMEMBERS', deps)) do
+        local members = call('SMEMBERS', deps)
+        table.sort(members)
+        for _, member in ipairs(members) do
           if string.sub(member, 1, 1) == '\0' then
             local skipped = deliver(string.sub(member, 2), '\0' .. id, state)
             if skipped then

@@ -1,0 +1,300 @@
+import { isTerminal, type Entry, type Job, type Lease, type NewJob, type State } from '../../dist/job/job.js';
+import { isLegal } from '../../dist/job/states.js';
+import type { AddOutcome, Beat, Claim, Counts, Lost, Settlement, SweepOptions } from '../../dist/store/store.js';
+
+/**
+ * The contract in plain data: what a queue is, with no thought for speed. The stores have to agree with it step by step.
+ * Every change of state goes through `to`, which knows the table of legal transitions.
+ */
+
+interface Ready {
+  job?: Record_;
+  task?: Uint8Array;
+}
+
+interface Record_ extends Job {
+  needsLeft: Set<string>;
+  order: number;
+}
+
+interface Held {
+  lease: Lease;
+  entry: Ready;
+  seq: number;
+}
+
+export class Model {
+  readonly #jobs = new Map<string, Record_>();
+  readonly #sessions = new Map<string, number>();
+  readonly #keys = new Map<string, { id: string; until: number }>();
+  readonly #reserved = new Map<string, number>();
+  /** Lines by priority, first to run first. */
+  readonly #lines = new Map<number, Record_[]>();
+  #tasks: Uint8Array[] = [];
+  #held: Held[] = [];
+  #claims = 0;
+  #paused = false;
+  #swept: number | undefined;
+
+  constructor(
+    private readonly queue: string,
+    private readonly clock: () => number,
+  ) {}
+
+  push(tasks: readonly Uint8Array[]): boolean {
+    this.#tasks.push(...tasks);
+    return true;
+  }
+
+  add(jobs: readonly NewJob[]): AddOutcome[] | 'unknown' {
+    const batch = new Set<string>();
+    for (const job of jobs) {
+      for (const need of job.spec.needs ?? []) if (!batch.has(need.id) && !this.#jobs.has(need.id)) return 'unknown';
+      batch.add(job.id);
+    }
+    return jobs.map((job) => this.#addOne(job));
+  }
+
+  #addOne(job: NewJob): AddOutcome {
+    if (this.#jobs.has(job.id)) return { outcome: 'duplicate', id: job.id };
+    const { unique, needs = [] } = job.spec;
+    const now = this.clock();
+    const holder = unique && this.#keys.get(unique.key);
+    if (holder && (holder.until === 0 || holder.until > now)) return { outcome: 'duplicate', id: holder.id };
+    const at = job.at ?? now + (job.delay ?? 0);
+    // An upstream of the same batch that was refused leaves nothing to wait for.
+    const ups = needs.map((need) => ({ need, up: this.#jobs.get(need.id) ?? { state: 'cancelled' as State } }));
+    const record: Record_ = {
+      ...{ queue: this.queue, id: job.id, payload: job.payload, priority: job.priority, spec: job.spec },
+      ...{ state: 'ready' as State, attempt: 0, crashes: 0, createdAt: now, order: 0 },
+      needsLeft: new Set(ups.filter(({ up }) => !isTerminal(up.state)).map(({ need }) => need.id)),
+    };
+    this.#jobs.set(job.id, record);
+    const failed = ups.some(({ need, up }) => need.on === 'success' && (up.state === 'dead' || up.state === 'cancelled'));
+    if (failed) {
+      record.state = 'cancelled';
+      return { outcome: 'created' };
+    }
+    if (unique) this.#keys.set(unique.key, { id: job.id, until: unique.ttl > 0 ? now + unique.ttl : 0 });
+    record.runAt = at;
+    if (record.needsLeft.size > 0) record.state = 'blocked';
+    else if (at > now) record.state = 'scheduled';
+    else this.#enqueue(record, false);
+    return { outcome: 'created' };
+  }
+
+  join(worker: string, lease: number): void {
+    this.#sessions.set(worker, this.clock() + lease);
+  }
+
+  beat(worker: string, lease: number): boolean {
+    if (!this.#sessions.has(worker)) return false;
+    this.#sessions.set(worker, this.clock() + lease);
+    return true;
+  }
+
+  claim({ worker, lease }: Beat, n: number): Claim {
+    const nothing = { entries: [], more: false };
+    const deadline = this.#sessions.get(worker);
+    if (deadline === undefined) return { status: 'lost', ...nothing };
+    this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
+    if (this.#paused) return { status: 'paused', ...nothing };
+    this.#promote();
+    const taken = this.#take(n);
+    const entries = taken.map((entry) => this.#lease(entry, worker));
+    return { status: 'ok', entries, more: this.#waiting() > 0, nextAt: this.#nextAt() };
+  }
+
+  #take(n: number): Ready[] {
+    const priorities = [...this.#lines.keys()].sort((a, b) => b - a);
+    const line = (keep: (priority: number) => boolean, most: number): Ready[] => {
+      const out: Ready[] = [];
+      for (const priority of priorities.filter(keep)) {
+        while (out.length < most && this.#lines.get(priority)!.length > 0) out.push({ job: this.#lines.get(priority)!.shift()! });
+      }
+      return out;
+    };
+    const high = line((priority) => priority > 0, n);
+    const want = n - high.length;
+    const refs = this.#lines.get(0)?.length ?? 0;
+    const half = Math.floor(want / 2) + (want % 2 === 1 && this.#claims % 2 === 1 ? 1 : 0);
+    const share = Math.min(this.#tasks.length, Math.max(half, want - refs), want);
+    const raw = this.#tasks.splice(0, share).map((task): Ready => ({ task }));
+    const middle = line((priority) => priority === 0, want - raw.length);
+    const low = line((priority) => priority < 0, want - raw.length - middle.length);
+    const mixed = Array.from({ length: Math.max(raw.length, middle.length) }, (_x, i) => [raw[i], middle[i]]).flat();
+    return [...high, ...mixed.filter((entry) => entry !== undefined), ...low];
+  }
+
+  #lease(entry: Ready, worker: string): Entry {
+    this.#claims += 1;
+    const { job } = entry;
+    const lease: Lease = { worker, token: `model.${this.#claims}`, id: job?.id };
+    this.#held.push({ lease, entry, seq: this.#claims });
+    if (!job) return { lease, task: entry.task! };
+    this.#to(job, 'active');
+    job.attempt += 1;
+    const { unique, reservation } = job.spec;
+    if (unique?.scope === 'waiting') this.#unlock(job);
+    if (reservation > 0) this.#reserved.set(job.id, this.clock() + reservation);
+    return { lease, job: { ...job } };
+  }
+
+  settle(settlements: readonly Settlement[]): boolean[] {
+    const fronts: { held: Held; settlement: Settlement }[] = [];
+    const ended: Record_[] = [];
+    const applied = settlements.map((settlement) => {
+      const at = this.#held.findIndex((held) => held.lease.token === settlement.lease.token && held.lease.id === settlement.lease.id);
+      if (at < 0) return false;
+      const [held] = this.#held.splice(at, 1);
+      const { move, record } = settlement;
+      let { job } = held!.entry;
+      if (!job && record) {
+        job = { ...record, queue: this.queue, state: 'active', attempt: 1, crashes: 0, createdAt: this.clock(), needsLeft: new Set(), order: 0 };
+        this.#jobs.set(record.id, job);
+      }
+      if (job) {
+        this.#reserved.delete(job.id);
+        job.attempt = move.attempt;
+        job.crashes = move.crashes;
+        if (move.to === 'scheduled') {
+          this.#to(job, 'scheduled');
+          job.runAt = this.clock() + move.delay;
+        } else if (move.to !== 'ready') {
+          this.#to(job, move.to);
+          this.#unlockAtEnd(job);
+          ended.push(job);
+        }
+      }
+      if (move.to === 'ready') fronts.push({ held: { ...held!, entry: { ...held!.entry, job } }, settlement });
+      return true;
+    });
+    fronts.sort((a, b) => b.held.seq - a.held.seq);
+    for (const { held } of fronts) {
+      if (held.entry.job) this.#enqueue(held.entry.job, true);
+      else this.#tasks.unshift(held.entry.task!);
+    }
+    this.#tell(ended);
+    return applied;
+  }
+
+  sweep({ lease }: SweepOptions): Lost[] {
+    const now = this.clock();
+    const stalled = this.#swept !== undefined && now - this.#swept > lease;
+    this.#swept = now;
+    this.#promote();
+    for (const [key, { until }] of this.#keys) if (until > 0 && until <= now) this.#keys.delete(key);
+    const dead = [...this.#sessions].filter(([, deadline]) => deadline <= now).map(([worker]) => worker);
+    const late = [...this.#reserved].filter(([, deadline]) => deadline <= now).map(([id]) => id);
+    if (stalled) {
+      for (const worker of dead) this.#sessions.set(worker, now + lease);
+      for (const id of late) this.#reserved.set(id, now + lease);
+      return [];
+    }
+    const lost: Lost[] = [];
+    const of = (worker: string) => this.#held.filter((held) => held.lease.worker === worker);
+    for (const worker of dead) if (of(worker).length === 0) this.#sessions.delete(worker);
+    const corpses = this.#held.filter((held) => dead.includes(held.lease.worker)).sort((a, b) => b.seq - a.seq);
+    for (const { lease: of_, entry } of corpses) {
+      lost.push(entry.job ? { lease: of_, job: { ...entry.job }, why: 'worker' } : { lease: of_, task: entry.task!, why: 'worker' });
+    }
+    for (const id of late) {
+      const held = this.#held.find((one) => one.lease.id === id)!;
+      lost.push({ lease: held.lease, job: { ...held.entry.job! }, why: 'reservation' });
+    }
+    return lost;
+  }
+
+  cancel(id: string): boolean {
+    const job = this.#jobs.get(id);
+    if (!job || isTerminal(job.state)) return false;
+    this.#lines.get(job.priority)?.splice(0, Number.POSITIVE_INFINITY, ...this.#lines.get(job.priority)!.filter((one) => one !== job));
+    this.#held = this.#held.filter((held) => held.entry.job !== job);
+    this.#reserved.delete(id);
+    this.#to(job, 'cancelled');
+    this.#unlockAtEnd(job);
+    this.#tell([job]);
+    return true;
+  }
+
+  revive(id: string): boolean {
+    const job = this.#jobs.get(id);
+    if (job?.state !== 'dead') return false;
+    job.attempt = 0;
+    job.crashes = 0;
+    this.#enqueue(job, false);
+    return true;
+  }
+
+  pause(paused: boolean): void {
+    this.#paused = paused;
+  }
+
+  get(id: string): Job | undefined {
+    return this.#jobs.get(id);
+  }
+
+  count(): Counts {
+    const counts: Counts = { blocked: 0, scheduled: 0, ready: 0, active: 0, done: 0, dead: 0, cancelled: 0 };
+    for (const job of this.#jobs.values()) counts[job.state] += 1;
+    counts.ready += this.#tasks.length;
+    counts.active += this.#held.filter((held) => !held.entry.job).length;
+    return counts;
+  }
+
+  #to(job: Record_, state: State): void {
+    if (!isLegal(job.state, state)) throw new Error(`illegal: ${job.state} to ${state}`);
+    job.state = state;
+  }
+
+  #enqueue(job: Record_, front: boolean): void {
+    if (job.state !== 'ready') this.#to(job, 'ready');
+    if (!this.#lines.has(job.priority)) this.#lines.set(job.priority, []);
+    if (front) this.#lines.get(job.priority)!.unshift(job);
+    else this.#lines.get(job.priority)!.push(job);
+  }
+
+  #promote(): void {
+    const due = [...this.#jobs.values()].filter((job) => job.state === 'scheduled' && job.runAt! <= this.clock());
+    due.sort((a, b) => a.runAt! - b.runAt! || (a.id < b.id ? -1 : 1));
+    for (const job of due) this.#enqueue(job, false);
+  }
+
+  #waiting(): number {
+    return this.#tasks.length + [...this.#lines.values()].reduce((sum, line) => sum + line.length, 0);
+  }
+
+  #nextAt(): number | undefined {
+    const times = [...this.#jobs.values()].filter((job) => job.state === 'scheduled').map((job) => job.runAt!);
+    return times.length > 0 ? Math.min(...times) : undefined;
+  }
+
+  #tell(ended: Record_[]): void {
+    const work = [...ended];
+    for (const up of work) {
+      const downs = [...this.#jobs.values()].filter((job) => job.state === 'blocked' && job.needsLeft.has(up.id));
+      downs.sort((a, b) => (a.id < b.id ? -1 : 1));
+      for (const down of downs) {
+        const policy = down.spec.needs!.find((need) => need.id === up.id)!.on;
+        down.needsLeft.delete(up.id);
+        if (up.state !== 'done' && policy === 'success') {
+          this.#to(down, 'cancelled');
+          this.#unlockAtEnd(down);
+          work.push(down);
+        } else if (down.needsLeft.size === 0) {
+          if (down.runAt! > this.clock()) this.#to(down, 'scheduled');
+          else this.#enqueue(down, false);
+        }
+      }
+    }
+  }
+
+  #unlockAtEnd(job: Record_): void {
+    if (job.spec.unique && job.spec.unique.scope !== 'window') this.#unlock(job);
+  }
+
+  #unlock(job: Record_): void {
+    const { key } = job.spec.unique!;
+    if (this.#keys.get(key)?.id === job.id) this.#keys.delete(key);
+  }
+}
