@@ -28,6 +28,7 @@ export class Intake {
   #held = false;
   /** The last claim found nothing more: wait to be told. */
   #dry = false;
+  #wakes = 0;
   /** Something may be leased to us that we do not know of. */
   #doubtful = false;
   #reconciling = false;
@@ -48,6 +49,7 @@ export class Intake {
 
   /** There may be work. */
   wake(): void {
+    this.#wakes += 1;
     this.#dry = false;
     this.#claim();
   }
@@ -102,6 +104,7 @@ export class Intake {
   async #send(session: Beat, n: number): Promise<void> {
     this.#flights += 1;
     this.#asked += n;
+    const wakes = this.#wakes;
     let claim: Claim | undefined;
     try {
       claim = await this.store.claim(session, n);
@@ -111,22 +114,23 @@ export class Intake {
     }
     this.#flights -= 1;
     this.#asked -= n;
-    if (claim) this.#take(session, claim);
+    if (claim) this.#take(session, claim, wakes);
     else if (!this.#closed) setTimeout(() => this.wake(), ERROR_PAUSE);
     this.#land();
   }
 
-  #take(session: Beat, claim: Claim): void {
+  #take(session: Beat, claim: Claim, wakes: number): void {
     if (claim.status === 'lost') {
       this.hooks.lost();
       return;
     }
     // A session replaced while this claim was on the wire no longer holds what it brought.
     if (this.hooks.session() !== session && !this.#closed) return;
-    this.#dry = !claim.more;
+    // A call to wake may have overtaken this answer: then it does not say the last word.
+    this.#dry = !claim.more && wakes === this.#wakes;
     this.slots.accept(claim.entries);
     if (claim.nextAt !== undefined) this.#wakeAt(claim.nextAt);
-    if (claim.more) this.fill();
+    if (!this.#dry) this.fill();
   }
 
   #wakeAt(time: number): void {
@@ -155,11 +159,11 @@ export class Intake {
     } catch (error) {
       this.#doubtful = true;
       this.hooks.onError(error as Error, `comparing leases of queue '${this.queue}'`);
-      if (!this.#closed) setTimeout(() => this.wake(), ERROR_PAUSE);
+      await new Promise((resolve) => setTimeout(resolve, ERROR_PAUSE));
     }
     this.#reconciling = false;
     this.#land();
-    if (!this.#doubtful) this.wake();
+    this.wake();
   }
 
   /** Leases of a claim whose answer never came: back to the front, as if it had not happened. */

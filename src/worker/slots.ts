@@ -24,6 +24,8 @@ interface SlotsSetup<T> {
 
 /** Claimed entries that wait longer than this behind slow handlers go back to the queue. */
 const STALE = 200;
+/** How long a suspect waits for running handlers before it runs beside them. */
+const ISOLATION = 5_000;
 
 /** Where handlers run: at most `concurrency` at once, the rest of what was claimed waiting in line. */
 export class Slots<T> {
@@ -35,6 +37,10 @@ export class Slots<T> {
   #waiting: RunningJob<T>[] = [];
   /** Handlers that still run though their job was taken away: they keep their slot. */
   #zombies = 0;
+  /** A job that may have killed a worker: it waits to run alone, or runs alone. */
+  #alone: RunningJob<T> | undefined;
+  /** The last job was such a one: more may follow, so they are claimed one by one. */
+  #cautious = false;
   #progressAt = performance.now();
   #staleTimer: NodeJS.Timeout | undefined;
   #drained: (() => void)[] = [];
@@ -53,17 +59,21 @@ export class Slots<T> {
 
   /** How many more entries can be used now. */
   get room(): number {
+    if (this.#alone) return 0;
+    if (this.#cautious) return this.#running.size + this.#waiting.length === 0 ? 1 : 0;
     const inHand = this.#running.size + this.#zombies + this.#waiting.length;
     return this.#setup.options.concurrency + this.#prefetch.ahead - inHand;
   }
 
   /** Claims are worth their round trip from this size on: slow handlers want each free slot filled at once. */
   get worthwhile(): number {
-    return Math.max(1, Math.floor(this.#prefetch.ahead / 2));
+    return this.#cautious ? 1 : Math.max(1, Math.floor(this.#prefetch.ahead / 2));
   }
 
   get tokens(): Set<string> {
-    return new Set([...this.#running.keys(), ...this.#waiting.map((job) => job.token)]);
+    const tokens = new Set([...this.#running.keys(), ...this.#waiting.map((job) => job.token)]);
+    if (this.#alone) tokens.add(this.#alone.token);
+    return tokens;
   }
 
   accept(entries: readonly Entry[]): void {
@@ -73,6 +83,8 @@ export class Slots<T> {
       if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
       this.#waiting.push(job);
     }
+    if (this.#alone) this.giveBackWaiting();
+    else if (entries.length > 0) this.#cautious = this.#waiting[0]!.crashes > 0;
     this.#pump();
     if (this.#waiting.length > 0) this.#watchStale();
   }
@@ -82,6 +94,7 @@ export class Slots<T> {
     const job = this.#running.get(token);
     if (job) this.#bury(job, reason);
     else this.#waiting = this.#waiting.filter((waiting) => waiting.token !== token);
+    if (!job && this.#alone?.token === token) this.#alone = undefined;
   }
 
   stopAll(reason: Error): void {
@@ -93,6 +106,7 @@ export class Slots<T> {
   abandon(reason: Error): void {
     this.#waiting = [];
     for (const job of [...this.#running.values()]) this.#bury(job, reason);
+    this.#alone = undefined;
     this.#reservations.clear();
   }
 
@@ -103,6 +117,10 @@ export class Slots<T> {
   }
 
   giveBackRunning(reason: Error): void {
+    if (this.#alone && !this.#running.has(this.#alone.token)) {
+      this.#report(this.#alone, givenBack(this.#alone, this.#context));
+      this.#alone = undefined;
+    }
     for (const job of [...this.#running.values()]) {
       this.#report(job, givenBack(job, this.#context));
       this.#bury(job, reason);
@@ -122,13 +140,30 @@ export class Slots<T> {
   }
 
   #pump(): void {
-    while (this.#waiting.length > 0 && this.#running.size + this.#zombies < this.#setup.options.concurrency) {
-      this.#start(this.#waiting.shift()!);
+    while (this.#waiting.length > 0 && !this.#alone) {
+      if (this.#waiting[0]!.crashes > 0) void this.#isolate(this.#waiting.shift()!);
+      else if (this.#running.size + this.#zombies < this.#setup.options.concurrency)
+        this.#start(this.#waiting.shift()!);
+      else return;
     }
+  }
+
+  /**
+   * A job that was in hand when a worker died runs alone, with nothing else claimed, so that its next crash is nobody
+   * else's: the poison dies of its own count and its neighbours live. Long handlers are not waited for without end.
+   */
+  async #isolate(suspect: RunningJob<T>): Promise<void> {
+    this.#alone = suspect;
+    this.giveBackWaiting();
+    await this.drained(ISOLATION);
+    await this.settler.flushed();
+    if (this.#alone === suspect) this.#start(suspect);
+    else this.freed();
   }
 
   #start(job: RunningJob<T>): void {
     if (job.spec.expires > 0 && this.#context.now() > job.createdAt + job.spec.expires) {
+      if (this.#alone === job) this.#alone = undefined;
       this.#report(job, expired(job, this.#context));
       return;
     }
@@ -167,6 +202,7 @@ export class Slots<T> {
   #ended(job: RunningJob<T>, startedAt: number, settle: () => Parameters<Settler['report']>[0]): void {
     this.#progressAt = performance.now();
     this.#prefetch.took(this.#progressAt - startedAt);
+    if (this.#alone === job) this.#alone = undefined;
     if (job.over) {
       this.#zombies -= 1;
     } else {
@@ -187,6 +223,7 @@ export class Slots<T> {
     if (job.over) return;
     this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
     this.settler.report(overran(job, this.#context));
+    if (this.#alone === job) this.#alone = undefined;
     if (this.#running.has(job.token))
       this.#bury(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
   }
@@ -194,6 +231,7 @@ export class Slots<T> {
   /** The job is settled or gone; its handler is told, and keeps its slot until it returns. */
   #bury(job: RunningJob<T>, reason: Error): void {
     this.#running.delete(job.token);
+    if (this.#alone === job) this.#alone = undefined;
     this.#zombies += 1;
     job.over = true;
     job.stop(reason);

@@ -18,19 +18,28 @@ const newJob = fc.record({
 const how = fc.constantFrom('done', 'done', 'fail', 'die', 'release', 'snooze');
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('add' as const), jobs: fc.array(newJob, { minLength: 1, maxLength: 4 }) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('add' as const), jobs: fc.array(newJob, { minLength: 1, maxLength: 4 }) }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('push' as const), tasks: fc.integer({ min: 1, max: 3 }) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant('claim' as const), worker, n: fc.integer({ min: 1, max: 4 }) }) },
   {
     weight: 6,
     arbitrary: fc.record({
       do: fc.constant('settle' as const),
-      picks: fc.array(fc.record({ which: fc.nat(30), how: how as fc.Arbitrary<'done'> }), { minLength: 1, maxLength: 4 }),
+      picks: fc.array(fc.record({ which: fc.nat(30), how: how as fc.Arbitrary<'done'> }), {
+        minLength: 1,
+        maxLength: 4,
+      }),
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('beat' as const), worker }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('join' as const), worker }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(1, 50, 70, 300, 600, 1_001) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(1, 50, 70, 300, 600, 1_001) }),
+  },
   { weight: 3, arbitrary: fc.constant<Step>({ do: 'sweep' }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('cancel' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('revive' as const), id }) },

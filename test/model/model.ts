@@ -1,4 +1,4 @@
-import { isTerminal, type Entry, type Job, type Lease, type NewJob, type State } from '../../dist/job/job.js';
+import { type Entry, isTerminal, type Job, type Lease, type NewJob, type State } from '../../dist/job/job.js';
 import { isLegal } from '../../dist/job/states.js';
 import type { AddOutcome, Beat, Claim, Counts, Lost, Settlement, SweepOptions } from '../../dist/store/store.js';
 
@@ -70,7 +70,9 @@ export class Model {
       needsLeft: new Set(ups.filter(({ up }) => !isTerminal(up.state)).map(({ need }) => need.id)),
     };
     this.#jobs.set(job.id, record);
-    const failed = ups.some(({ need, up }) => need.on === 'success' && (up.state === 'dead' || up.state === 'cancelled'));
+    const failed = ups.some(
+      ({ need, up }) => need.on === 'success' && (up.state === 'dead' || up.state === 'cancelled'),
+    );
     if (failed) {
       record.state = 'cancelled';
       return { outcome: 'created' };
@@ -110,7 +112,8 @@ export class Model {
     const line = (keep: (priority: number) => boolean, most: number): Ready[] => {
       const out: Ready[] = [];
       for (const priority of priorities.filter(keep)) {
-        while (out.length < most && this.#lines.get(priority)!.length > 0) out.push({ job: this.#lines.get(priority)!.shift()! });
+        while (out.length < most && this.#lines.get(priority)!.length > 0)
+          out.push({ job: this.#lines.get(priority)!.shift()! });
       }
       return out;
     };
@@ -144,13 +147,24 @@ export class Model {
     const fronts: { held: Held; settlement: Settlement }[] = [];
     const ended: Record_[] = [];
     const applied = settlements.map((settlement) => {
-      const at = this.#held.findIndex((held) => held.lease.token === settlement.lease.token && held.lease.id === settlement.lease.id);
+      const at = this.#held.findIndex(
+        (held) => held.lease.token === settlement.lease.token && held.lease.id === settlement.lease.id,
+      );
       if (at < 0) return false;
       const [held] = this.#held.splice(at, 1);
       const { move, record } = settlement;
       let { job } = held!.entry;
       if (!job && record) {
-        job = { ...record, queue: this.queue, state: 'active', attempt: 1, crashes: 0, createdAt: this.clock(), needsLeft: new Set(), order: 0 };
+        job = {
+          ...record,
+          queue: this.queue,
+          state: 'active',
+          attempt: 1,
+          crashes: 0,
+          createdAt: this.clock(),
+          needsLeft: new Set(),
+          order: 0,
+        };
         this.#jobs.set(record.id, job);
       }
       if (job) {
@@ -196,7 +210,11 @@ export class Model {
     for (const worker of dead) if (of(worker).length === 0) this.#sessions.delete(worker);
     const corpses = this.#held.filter((held) => dead.includes(held.lease.worker)).sort((a, b) => b.seq - a.seq);
     for (const { lease: of_, entry } of corpses) {
-      lost.push(entry.job ? { lease: of_, job: { ...entry.job }, why: 'worker' } : { lease: of_, task: entry.task!, why: 'worker' });
+      lost.push(
+        entry.job
+          ? { lease: of_, job: { ...entry.job }, why: 'worker' }
+          : { lease: of_, task: entry.task!, why: 'worker' },
+      );
     }
     for (const id of late) {
       const held = this.#held.find((one) => one.lease.id === id)!;
@@ -208,7 +226,9 @@ export class Model {
   cancel(id: string): boolean {
     const job = this.#jobs.get(id);
     if (!job || isTerminal(job.state)) return false;
-    this.#lines.get(job.priority)?.splice(0, Number.POSITIVE_INFINITY, ...this.#lines.get(job.priority)!.filter((one) => one !== job));
+    this.#lines
+      .get(job.priority)
+      ?.splice(0, Number.POSITIVE_INFINITY, ...this.#lines.get(job.priority)!.filter((one) => one !== job));
     this.#held = this.#held.filter((held) => held.entry.job !== job);
     this.#reserved.delete(id);
     this.#to(job, 'cancelled');

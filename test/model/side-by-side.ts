@@ -10,7 +10,18 @@ export const LEASE = 1_000;
 
 /** One thing that can happen. Numbers choose among what there is, so that every sequence makes sense. */
 export type Step =
-  | { do: 'add'; jobs: { id: number; priority: number; delay: number; key: number; reservation: number; needs: number[]; on: boolean }[] }
+  | {
+      do: 'add';
+      jobs: {
+        id: number;
+        priority: number;
+        delay: number;
+        key: number;
+        reservation: number;
+        needs: number[];
+        on: boolean;
+      }[];
+    }
   | { do: 'push'; tasks: number }
   | { do: 'claim'; worker: number; n: number }
   | { do: 'settle'; picks: { which: number; how: 'done' | 'fail' | 'die' | 'release' | 'snooze' }[] }
@@ -76,7 +87,8 @@ export class SideBySide {
       case 'beat': {
         const worker = `w${step.worker}`;
         const alive = this.#model.beat(worker, LEASE);
-        for (const answer of await this.#each((store) => store.beat([{ queue, worker, lease: LEASE }]))) expect(answer).toEqual([alive]);
+        for (const answer of await this.#each((store) => store.beat([{ queue, worker, lease: LEASE }])))
+          expect(answer).toEqual([alive]);
         return;
       }
       case 'join': {
@@ -91,12 +103,14 @@ export class SideBySide {
         return this.#sweep();
       case 'cancel': {
         const cancelled = this.#model.cancel(`j${step.id}`);
-        for (const answer of await this.#each((store) => store.cancel(queue, [`j${step.id}`]))) expect(answer).toEqual([cancelled]);
+        for (const answer of await this.#each((store) => store.cancel(queue, [`j${step.id}`])))
+          expect(answer).toEqual([cancelled]);
         return;
       }
       case 'revive': {
         const revived = this.#model.revive(`j${step.id}`);
-        for (const answer of await this.#each((store) => store.revive(queue, [`j${step.id}`]))) expect(answer).toEqual([revived]);
+        for (const answer of await this.#each((store) => store.revive(queue, [`j${step.id}`])))
+          expect(answer).toEqual([revived]);
         return;
       }
       case 'pause':
@@ -109,16 +123,29 @@ export class SideBySide {
     const id = `j${job.id}`;
     this.#ids.add(id);
     const scopes = ['alive', 'waiting', 'window'] as const;
-    const unique = job.key > 0 ? { key: `k${job.key % 2}`, scope: scopes[job.key % 3]!, ttl: job.key % 3 === 2 ? 400 : 0 } : undefined;
+    const unique =
+      job.key > 0
+        ? { key: `k${job.key % 2}`, scope: scopes[job.key % 3]!, ttl: job.key % 3 === 2 ? 400 : 0 }
+        : undefined;
     const on = job.on ? ('success' as const) : ('finished' as const);
-    const needs = [...new Set(job.needs)].filter((up) => up !== job.id).map((up) => ({ queue: this.queue, id: `j${up}`, on }));
-    const spec = { ...DEFAULT_SPEC, attempts: 2, reservation: job.reservation, unique, needs: needs.length > 0 ? needs : undefined };
+    const needs = [...new Set(job.needs)]
+      .filter((up) => up !== job.id)
+      .map((up) => ({ queue: this.queue, id: `j${up}`, on }));
+    const spec = {
+      ...DEFAULT_SPEC,
+      attempts: 2,
+      reservation: job.reservation,
+      unique,
+      needs: needs.length > 0 ? needs : undefined,
+    };
     return { id, payload: `"${id}"`, priority: job.priority, delay: job.delay, spec };
   }
 
   async #add(jobs: NewJob[]): Promise<void> {
     const wanted = this.#model.add(jobs);
-    const answers = await this.#each((store) => store.add(this.queue, jobs).catch((error: { code: string }) => error.code));
+    const answers = await this.#each((store) =>
+      store.add(this.queue, jobs).catch((error: { code: string }) => error.code),
+    );
     for (const answer of answers) expect(answer).toEqual(wanted === 'unknown' ? 'UNKNOWN_UPSTREAM' : wanted);
   }
 
@@ -127,8 +154,13 @@ export class SideBySide {
     const wanted = this.#model.claim(session, n);
     const claims = await this.#each((store) => store.claim(session, n));
     for (const claim of claims) {
-      expect({ status: claim.status, names: names(claim.entries) }).toEqual({ status: wanted.status, names: names(wanted.entries) });
-      expect(claim.entries.map((entry) => entry.job?.attempt)).toEqual(wanted.entries.map((entry) => entry.job?.attempt));
+      expect({ status: claim.status, names: names(claim.entries) }).toEqual({
+        status: wanted.status,
+        names: names(wanted.entries),
+      });
+      expect(claim.entries.map((entry) => entry.job?.attempt)).toEqual(
+        wanted.entries.map((entry) => entry.job?.attempt),
+      );
       expect({ more: claim.more, nextAt: claim.nextAt }).toEqual({ more: wanted.more, nextAt: wanted.nextAt });
     }
     wanted.entries.forEach((entry, i) => this.#leased.push([entry, ...claims.map((claim) => claim.entries[i]!)]));
@@ -140,7 +172,12 @@ export class SideBySide {
     const batches: Settlement[][] = [[], ...this.stores.map(() => [])];
     for (const { which, how } of picks) {
       const leased = this.#leased[which % this.#leased.length]!;
-      const record: NewJob = { id: `born${++this.#born}`, payload: leased[0]!.task ?? '', priority: 0, spec: DEFAULT_SPEC };
+      const record: NewJob = {
+        id: `born${++this.#born}`,
+        payload: leased[0]!.task ?? '',
+        priority: 0,
+        spec: DEFAULT_SPEC,
+      };
       leased.forEach((entry, side) => void batches[side]!.push(outcome(entry, how, record)));
       if (leased[0]!.task && how !== 'done' && how !== 'release') this.#ids.add(record.id);
     }
@@ -161,10 +198,12 @@ export class SideBySide {
 
   async #compare(step: Step): Promise<void> {
     const wanted = this.#model.count();
-    for (const counts of await this.#each((store) => store.count(this.queue))) expect(counts, `counts after ${JSON.stringify(step)}`).toEqual(wanted);
+    for (const counts of await this.#each((store) => store.count(this.queue)))
+      expect(counts, `counts after ${JSON.stringify(step)}`).toEqual(wanted);
     const ids = [...this.#ids];
     const jobs = ids.map((id) => picture(this.#model.get(id)));
-    for (const found of await this.#each((store) => store.get(this.queue, ids))) expect(found.map(picture)).toEqual(jobs);
+    for (const found of await this.#each((store) => store.get(this.queue, ids)))
+      expect(found.map(picture)).toEqual(jobs);
   }
 }
 
@@ -189,7 +228,8 @@ function outcome(entry: Entry, how: 'done' | 'fail' | 'die' | 'release' | 'snooz
 }
 
 function judged(entry: Lost): Settlement {
-  if (!entry.job) return { lease: entry.lease, move: { to: 'ready', attempt: 0, crashes: 0 }, spec: DEFAULT_SPEC, priority: 0 };
+  if (!entry.job)
+    return { lease: entry.lease, move: { to: 'ready', attempt: 0, crashes: 0 }, spec: DEFAULT_SPEC, priority: 0 };
   const { job } = entry;
   const move = entry.why === 'worker' ? lose(job, 2, 'x') : fail(job, 'late', { random: () => 0, delay: 60 });
   return { lease: entry.lease, move, spec: job.spec, priority: job.priority };
@@ -198,5 +238,11 @@ function judged(entry: Lost): Settlement {
 function picture(job: Job | undefined): unknown {
   if (!job) return undefined;
   const waits = job.state === 'scheduled' || job.state === 'blocked';
-  return { id: job.id, state: job.state, attempt: job.attempt, crashes: job.crashes, runAt: waits ? job.runAt : undefined };
+  return {
+    id: job.id,
+    state: job.state,
+    attempt: job.attempt,
+    crashes: job.crashes,
+    runAt: waits ? job.runAt : undefined,
+  };
 }

@@ -32,7 +32,8 @@ export function testStore({ name, open }: StoreUnderTest): void {
       await store.join(queue, worker, { lease: LEASE, info: '{}' });
       return session(queue, worker);
     };
-    const claim = async (queue: string, n: number, worker = 'w1') => (await store.claim(session(queue, worker), n)).entries;
+    const claim = async (queue: string, n: number, worker = 'w1') =>
+      (await store.claim(session(queue, worker), n)).entries;
     const total = async (queue: string) => {
       const counts = await store.count(queue);
       return STATES.reduce((sum, state) => sum + counts[state], 0);
@@ -42,7 +43,9 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('hands jobs out in the order they came, each once', async () => {
         const queue = newQueue();
         await joined(queue);
-        expect(await store.add(queue, [newJob('a'), newJob('b'), newJob('c')])).toEqual(Array(3).fill({ outcome: 'created' }));
+        expect(await store.add(queue, [newJob('a'), newJob('b'), newJob('c')])).toEqual(
+          Array(3).fill({ outcome: 'created' }),
+        );
         expect(names(await claim(queue, 2))).toEqual(['a', 'b']);
         expect(names(await claim(queue, 5))).toEqual(['c']);
         expect(names(await claim(queue, 5))).toEqual([]);
@@ -97,7 +100,11 @@ export function testStore({ name, open }: StoreUnderTest): void {
         await joined(queue);
         const bytes = Uint8Array.from({ length: 256 }, (_x, i) => i);
         const text = JSON.stringify({ text: 'naïve \u0000 \u2028 😀', list: [1, null] });
-        await store.add(queue, [newJob('bytes', { payload: bytes }), newJob('text', { payload: text }), newJob('none', { payload: '' })]);
+        await store.add(queue, [
+          newJob('bytes', { payload: bytes }),
+          newJob('text', { payload: text }),
+          newJob('none', { payload: '' }),
+        ]);
         const entries = await claim(queue, 3);
         expect(Buffer.from(entries[0]!.job!.payload as Uint8Array)).toEqual(Buffer.from(bytes));
         expect(entries[1]!.job!.payload).toBe(text);
@@ -106,7 +113,15 @@ export function testStore({ name, open }: StoreUnderTest): void {
 
       it('keeps names apart whatever characters they hold', async () => {
         const queue = newQueue();
-        const odd = [`${queue}:{a}`, `${queue}:%7Ba%7D`, `${queue}*`, `${queue}?[x]`, `${queue}\n`, `${queue}__proto__`, `${queue} é`];
+        const odd = [
+          `${queue}:{a}`,
+          `${queue}:%7Ba%7D`,
+          `${queue}*`,
+          `${queue}?[x]`,
+          `${queue}\n`,
+          `${queue}__proto__`,
+          `${queue} é`,
+        ];
         for (const one of odd) await store.add(one, [newJob('a b\n:{}*', { payload: JSON.stringify(one) })]);
         for (const one of odd) {
           await joined(one, 'w:{}* \n');
@@ -164,8 +179,16 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('takes turns with jobs of default priority', async () => {
         const queue = newQueue();
         await joined(queue);
-        await store.push(queue, ['t1', 't2', 't3', 't4'].map((text) => Buffer.from(text)));
-        await store.add(queue, [newJob('j1'), newJob('j2'), newJob('up', { priority: 1 }), newJob('down', { priority: -1 })]);
+        await store.push(
+          queue,
+          ['t1', 't2', 't3', 't4'].map((text) => Buffer.from(text)),
+        );
+        await store.add(queue, [
+          newJob('j1'),
+          newJob('j2'),
+          newJob('up', { priority: 1 }),
+          newJob('down', { priority: -1 }),
+        ]);
         const all = names(await claim(queue, 5));
         expect(all[0]).toBe('up');
         expect(new Set(all.slice(1))).toEqual(new Set(['t1', 't2', 'j1', 'j2']));
@@ -175,7 +198,10 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('serves both kinds when claiming one by one', async () => {
         const queue = newQueue();
         await joined(queue);
-        await store.push(queue, ['t1', 't2'].map((text) => Buffer.from(text)));
+        await store.push(
+          queue,
+          ['t1', 't2'].map((text) => Buffer.from(text)),
+        );
         await store.add(queue, [newJob('j1'), newJob('j2')]);
         const firstTwo = [...names(await claim(queue, 1)), ...names(await claim(queue, 1))];
         expect(firstTwo.sort()).toEqual(['j1', 't1']);
@@ -184,13 +210,18 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('is gone when done and back at the front when released', async () => {
         const queue = newQueue();
         await joined(queue);
-        await store.push(queue, ['t1', 't2', 't3'].map((text) => Buffer.from(text)));
+        await store.push(
+          queue,
+          ['t1', 't2', 't3'].map((text) => Buffer.from(text)),
+        );
         const [one, two] = await claim(queue, 2);
         const counts = { attempt: 1, crashes: 0 };
-        expect(await store.settle(queue, [settlementOf(one!, { to: 'done', ...counts }), settlementOf(two!, { to: 'ready', ...counts })])).toEqual([
-          true,
-          true,
-        ]);
+        expect(
+          await store.settle(queue, [
+            settlementOf(one!, { to: 'done', ...counts }),
+            settlementOf(two!, { to: 'ready', ...counts }),
+          ]),
+        ).toEqual([true, true]);
         expect(await total(queue)).toBe(2);
         expect(names(await claim(queue, 5))).toEqual(['t2', 't3']);
       });
@@ -223,7 +254,12 @@ export function testStore({ name, open }: StoreUnderTest): void {
           settlementOf(b!, finish(b!.job!, bytes)),
           settlementOf(c!, finish(c!.job!)),
         ]);
-        expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'done', result: '{"x":1}', finishedAt: now, attempt: 1 });
+        expect(await mustGet(store, queue, 'a')).toMatchObject({
+          state: 'done',
+          result: '{"x":1}',
+          finishedAt: now,
+          attempt: 1,
+        });
         expect(Buffer.from((await mustGet(store, queue, 'b')).result as Uint8Array)).toEqual(Buffer.from(bytes));
         expect((await mustGet(store, queue, 'c')).result).toBeUndefined();
         now += 999;
@@ -266,7 +302,12 @@ export function testStore({ name, open }: StoreUnderTest): void {
         await store.add(queue, [newJob('a', { spec: { attempts: 2 } }), newJob('b')]);
         const [a] = await claim(queue, 1);
         await store.settle(queue, [settlementOf(a!, fail(a!.job!, 'first', { random, delay: 50 }))]);
-        expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'scheduled', runAt: now + 50, attempt: 1, error: 'first' });
+        expect(await mustGet(store, queue, 'a')).toMatchObject({
+          state: 'scheduled',
+          runAt: now + 50,
+          attempt: 1,
+          error: 'first',
+        });
         now += 49;
         expect((await store.claim(session(queue), 0 + 1)).nextAt).toBe(now + 1);
         await store.add(queue, [newJob('c')]);
@@ -283,10 +324,16 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('returns released jobs to the front in their order, whatever the order of the reports', async () => {
         const queue = newQueue();
         await joined(queue);
-        await store.add(queue, ['a', 'b', 'c', 'd'].map((id) => newJob(id)));
+        await store.add(
+          queue,
+          ['a', 'b', 'c', 'd'].map((id) => newJob(id)),
+        );
         const entries = await claim(queue, 3);
         const shuffled = [entries[1]!, entries[2]!, entries[0]!];
-        await store.settle(queue, shuffled.map((entry) => settlementOf(entry, release(entry.job!))));
+        await store.settle(
+          queue,
+          shuffled.map((entry) => settlementOf(entry, release(entry.job!))),
+        );
         expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'ready', attempt: 0 });
         expect(names(await claim(queue, 4))).toEqual(['a', 'b', 'c', 'd']);
       });
@@ -344,7 +391,11 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('runs nothing before its time and promotes in order of time', async () => {
         const queue = newQueue();
         await joined(queue);
-        await store.add(queue, [newJob('later', { delay: 200 }), newJob('sooner', { at: now + 100 }), newJob('past', { at: now - 5 })]);
+        await store.add(queue, [
+          newJob('later', { delay: 200 }),
+          newJob('sooner', { at: now + 100 }),
+          newJob('past', { at: now - 5 }),
+        ]);
         const first = await store.claim(session(queue), 5);
         expect(names(first.entries)).toEqual(['past']);
         expect(first.nextAt).toBe(now + 100);
@@ -364,15 +415,21 @@ export function testStore({ name, open }: StoreUnderTest): void {
     });
 
     describe('unique keys', () => {
-      const unique = (key: string, scope: 'waiting' | 'alive' | 'window', ttl = 0) => ({ spec: { unique: { key, scope, ttl } } });
+      const unique = (key: string, scope: 'waiting' | 'alive' | 'window', ttl = 0) => ({
+        spec: { unique: { key, scope, ttl } },
+      });
 
       it('holds an alive key until the job ends', async () => {
         const queue = newQueue();
         await joined(queue);
         await store.add(queue, [newJob('a', unique('k', 'alive'))]);
-        expect(await store.add(queue, [newJob('b', unique('k', 'alive'))])).toEqual([{ outcome: 'duplicate', id: 'a' }]);
+        expect(await store.add(queue, [newJob('b', unique('k', 'alive'))])).toEqual([
+          { outcome: 'duplicate', id: 'a' },
+        ]);
         const [entry] = await claim(queue, 1);
-        expect(await store.add(queue, [newJob('b', unique('k', 'alive'))])).toEqual([{ outcome: 'duplicate', id: 'a' }]);
+        expect(await store.add(queue, [newJob('b', unique('k', 'alive'))])).toEqual([
+          { outcome: 'duplicate', id: 'a' },
+        ]);
         await store.settle(queue, [settlementOf(entry!, fail(entry!.job!, 'x', { random, delay: 5 }))]);
         expect((await store.add(queue, [newJob('b', unique('k', 'alive'))]))[0]!.outcome).toBe('duplicate');
         now += 5;
@@ -415,7 +472,10 @@ export function testStore({ name, open }: StoreUnderTest): void {
         await joined(queue, 'dead');
         await joined(queue, 'alive');
         await store.sweep(queue, SWEEP);
-        await store.add(queue, ['a', 'b', 'c', 'd'].map((id) => newJob(id)));
+        await store.add(
+          queue,
+          ['a', 'b', 'c', 'd'].map((id) => newJob(id)),
+        );
         await claim(queue, 2, 'dead');
         const [mine] = await claim(queue, 1, 'alive');
         now += LEASE - 1;
@@ -424,7 +484,11 @@ export function testStore({ name, open }: StoreUnderTest): void {
         now += 1;
         const { lost } = await store.sweep(queue, SWEEP);
         expect(names(lost)).toEqual(['b', 'a']);
-        const back = () => store.settle(queue, lost.map((entry) => settlementOf(entry, lose(entry.job!, 3, entry.lease.worker))));
+        const back = () =>
+          store.settle(
+            queue,
+            lost.map((entry) => settlementOf(entry, lose(entry.job!, 3, entry.lease.worker))),
+          );
         expect(await back()).toEqual([true, true]);
         expect(await back()).toEqual([false, false]);
         expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'ready', attempt: 0, crashes: 1 });
@@ -439,12 +503,18 @@ export function testStore({ name, open }: StoreUnderTest): void {
         const queue = newQueue();
         await joined(queue, 'dead');
         await store.sweep(queue, SWEEP);
-        await store.push(queue, ['t1', 't2', 't3'].map((text) => Buffer.from(text)));
+        await store.push(
+          queue,
+          ['t1', 't2', 't3'].map((text) => Buffer.from(text)),
+        );
         await claim(queue, 2, 'dead');
         now += LEASE;
         const { lost } = await store.sweep(queue, SWEEP);
         expect(names(lost)).toEqual(['t2', 't1']);
-        await store.settle(queue, lost.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })));
+        await store.settle(
+          queue,
+          lost.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })),
+        );
         await joined(queue, 'w1');
         expect(names(await claim(queue, 5))).toEqual(['t1', 't2', 't3']);
       });
@@ -476,7 +546,11 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('tells which reservations have ended', async () => {
         const queue = newQueue();
         await joined(queue);
-        await store.add(queue, [newJob('a', { spec: { reservation: 300 } }), newJob('b', { spec: { reservation: 900 } }), newJob('c')]);
+        await store.add(queue, [
+          newJob('a', { spec: { reservation: 300 } }),
+          newJob('b', { spec: { reservation: 900 } }),
+          newJob('c'),
+        ]);
         await store.sweep(queue, SWEEP);
         const [a] = await claim(queue, 3);
         now += 300;
@@ -499,7 +573,10 @@ export function testStore({ name, open }: StoreUnderTest): void {
         expect(await store.workers(queue)).toEqual([{ id: 'w1', deadline: now + LEASE, holds: 3, info: '{"pid":1}' }]);
         await store.leave(queue, 'w1');
         expect(await store.workers(queue)).toHaveLength(1);
-        await store.settle(queue, entries.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })));
+        await store.settle(
+          queue,
+          entries.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })),
+        );
         await store.leave(queue, 'w1');
         expect(await store.workers(queue)).toEqual([]);
       });
@@ -509,14 +586,23 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('cancels a job in any state that has not ended', async () => {
         const queue = newQueue();
         await joined(queue);
-        await store.add(queue, [newJob('active'), newJob('ready'), newJob('later', { delay: 50 }), newJob('prio', { priority: -4 })]);
+        await store.add(queue, [
+          newJob('active'),
+          newJob('ready'),
+          newJob('later', { delay: 50 }),
+          newJob('prio', { priority: -4 }),
+        ]);
         await store.add(queue, [newJob('blocked', { spec: { needs: [{ queue, id: 'ready', on: 'finished' }] } })]);
         const [active] = await claim(queue, 1);
         const ids = ['active', 'later', 'prio', 'blocked', 'unknown'];
         expect(await store.cancel(queue, ids)).toEqual([true, true, true, true, false]);
         expect(await store.cancel(queue, ['active'])).toEqual([false]);
         expect(await store.settle(queue, [settlementOf(active!, finish(active!.job!))])).toEqual([false]);
-        expect(await mustGet(store, queue, 'active')).toMatchObject({ state: 'cancelled', attempt: 1, finishedAt: now });
+        expect(await mustGet(store, queue, 'active')).toMatchObject({
+          state: 'cancelled',
+          attempt: 1,
+          finishedAt: now,
+        });
         now += 100;
         expect(names(await claim(queue, 9))).toEqual(['ready']);
         expect(await store.count(queue)).toMatchObject({ cancelled: 4, active: 1, ready: 0, scheduled: 0, blocked: 0 });
@@ -531,7 +617,11 @@ export function testStore({ name, open }: StoreUnderTest): void {
         expect((await store.count(queue)).ready).toBe(1);
         await store.add(queue, [newJob('a')]);
         expect((await store.list(queue, { state: 'ready', limit: 10 })).jobs.map((job) => job.id)).toContain('c');
-        const seen = [...names(await claim(queue, 2)), ...names(await claim(queue, 2)), ...names(await claim(queue, 2))];
+        const seen = [
+          ...names(await claim(queue, 2)),
+          ...names(await claim(queue, 2)),
+          ...names(await claim(queue, 2)),
+        ];
         expect(seen).toEqual(['c', 'a']);
       });
 
@@ -557,7 +647,10 @@ export function testStore({ name, open }: StoreUnderTest): void {
         await joined(queue);
         await store.add(queue, [newJob('a'), newJob('p', { priority: 5 }), newJob('b')]);
         const [p, a] = await claim(queue, 2);
-        await store.settle(queue, [a!, p!].map((entry) => settlementOf(entry, die(entry.job!, 'no'))));
+        await store.settle(
+          queue,
+          [a!, p!].map((entry) => settlementOf(entry, die(entry.job!, 'no'))),
+        );
         expect(await store.revive(queue, ['a', 'b', 'x', 'p'])).toEqual([true, false, false, true]);
         expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'ready', attempt: 0, crashes: 0, priority: 0 });
         expect(names(await claim(queue, 3))).toEqual(['p', 'b', 'a']);
@@ -571,7 +664,12 @@ export function testStore({ name, open }: StoreUnderTest): void {
         const entries = await claim(queue, 2);
         await store.obliterate(queue);
         expect(await total(queue)).toBe(0);
-        expect(await store.settle(queue, entries.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })))).toEqual([false, false]);
+        expect(
+          await store.settle(
+            queue,
+            entries.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })),
+          ),
+        ).toEqual([false, false]);
         await store.add(queue, [newJob('a')]);
         expect(names(await claim(queue, 5))).toEqual(['a']);
       });
@@ -623,12 +721,19 @@ export function testStore({ name, open }: StoreUnderTest): void {
       it('cancels what needs success and runs what needs an end, along the whole chain', async () => {
         const [queue, other] = [newQueue(), newQueue()];
         await joined(queue);
-        await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' })), newJob('c', needs({ queue, id: 'b' }))]);
+        await store.add(queue, [
+          newJob('a'),
+          newJob('b', needs({ queue, id: 'a' })),
+          newJob('c', needs({ queue, id: 'b' })),
+        ]);
         await store.add(queue, [newJob('always', needs({ queue, id: 'c', on: 'finished' }))]);
         await store.add(other, [newJob('far', needs({ queue, id: 'c' }))]);
         await end(queue, 'dead');
         await arrives(other, 'far', 'cancelled');
-        expect(await mustGet(store, queue, 'b')).toMatchObject({ state: 'cancelled', error: expect.stringContaining('a') });
+        expect(await mustGet(store, queue, 'b')).toMatchObject({
+          state: 'cancelled',
+          error: expect.stringContaining('a'),
+        });
         expect((await mustGet(store, queue, 'c')).state).toBe('cancelled');
         expect(names(await claim(queue, 5))).toEqual(['always']);
       });
@@ -659,8 +764,13 @@ export function testStore({ name, open }: StoreUnderTest): void {
         const [queue, other] = [newQueue(), newQueue()];
         await store.add(queue, [newJob('a')]);
         const adding = store.add(queue, [newJob('b'), newJob('c', needs({ queue, id: 'nope' }))]);
-        await expect(adding).rejects.toMatchObject({ code: 'UNKNOWN_UPSTREAM', message: expect.stringContaining('nope') });
-        await expect(store.add(other, [newJob('d', needs({ queue, id: 'gone' }))])).rejects.toMatchObject({ code: 'UNKNOWN_UPSTREAM' });
+        await expect(adding).rejects.toMatchObject({
+          code: 'UNKNOWN_UPSTREAM',
+          message: expect.stringContaining('nope'),
+        });
+        await expect(store.add(other, [newJob('d', needs({ queue, id: 'gone' }))])).rejects.toMatchObject({
+          code: 'UNKNOWN_UPSTREAM',
+        });
         expect(await store.count(queue)).toMatchObject({ ready: 1, blocked: 0 });
         expect(await total(other)).toBe(0);
       });
@@ -677,7 +787,8 @@ export function testStore({ name, open }: StoreUnderTest): void {
         const [queue, other] = [newQueue(), newQueue()];
         await joined(queue);
         await store.add(queue, [newJob('hub')]);
-        const fan = (at: string) => Array.from({ length: 900 }, (_x, i) => newJob(`${at}${i}`, needs({ queue, id: 'hub' })));
+        const fan = (at: string) =>
+          Array.from({ length: 900 }, (_x, i) => newJob(`${at}${i}`, needs({ queue, id: 'hub' })));
         await store.add(queue, fan('x'));
         await store.add(queue, fan('y'));
         await store.add(other, fan('z'));
@@ -715,7 +826,10 @@ export function testStore({ name, open }: StoreUnderTest): void {
         expect(await walk('scheduled', 2)).toEqual(['s0', 's1', 's2']);
         const entries = await claim(queue, 4);
         expect((await walk('active', 2)).sort()).toEqual(['hi', 'n0', 'n1', 'n2']);
-        await store.settle(queue, entries.map((entry) => settlementOf(entry, die(entry.job!, 'x'))));
+        await store.settle(
+          queue,
+          entries.map((entry) => settlementOf(entry, die(entry.job!, 'x'))),
+        );
         expect((await walk('dead', 3)).sort()).toEqual(['hi', 'n0', 'n1', 'n2']);
         expect(await walk('blocked', 3)).toEqual([]);
       });
@@ -730,7 +844,9 @@ export function testStore({ name, open }: StoreUnderTest): void {
         const queue = newQueue();
         await joined(queue);
         const heard: string[] = [];
-        const stop = store.listen(queue, (signal) => heard.push(signal.type === 'finished' ? `finished ${signal.id}` : signal.type));
+        const stop = store.listen(queue, (signal) =>
+          heard.push(signal.type === 'finished' ? `finished ${signal.id}` : signal.type),
+        );
         await claim(queue, 1);
         await new Promise((resolve) => setTimeout(resolve, 100)); // the subscription travels on a connection of its own
         heard.length = 0;
@@ -738,7 +854,8 @@ export function testStore({ name, open }: StoreUnderTest): void {
         const [entry] = await claim(queue, 1);
         await store.await(queue, ['a']);
         await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))]);
-        for (let i = 0; i < 200 && !heard.includes('finished a'); i++) await new Promise((resolve) => setTimeout(resolve, 10));
+        for (let i = 0; i < 200 && !heard.includes('finished a'); i++)
+          await new Promise((resolve) => setTimeout(resolve, 10));
         stop();
         expect(heard).toContain('work');
         expect(heard).toContain('finished a');

@@ -73,7 +73,8 @@ async function answering(port: number): Promise<void> {
 /** Three masters that share the slots. */
 export async function startCluster(): Promise<{ url: string; nodes: RedisServer[]; stop(): Promise<void> }> {
   const nodes: RedisServer[] = [];
-  for (let i = 0; i < 3; i++) nodes.push(await startRedis(['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000']));
+  for (let i = 0; i < 3; i++)
+    nodes.push(await startRedis(['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000']));
   const clients = nodes.map((node) => new Redis(node.url, { protocol: 2 }));
   const ranges = [
     [0, 5460],
@@ -83,7 +84,8 @@ export async function startCluster(): Promise<{ url: string; nodes: RedisServer[
   for (const [i, [from, to]] of ranges.entries()) await clients[i]!.call('CLUSTER', 'ADDSLOTSRANGE', from, to);
   for (const node of nodes.slice(1)) await clients[0]!.call('CLUSTER', 'MEET', '127.0.0.1', node.port);
   for (const client of clients) {
-    while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await new Promise((r) => setTimeout(r, 50));
+    while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'))
+      await new Promise((r) => setTimeout(r, 50));
     client.disconnect();
   }
   const hosts = nodes.map((node) => `127.0.0.1:${node.port}`).join(',');

@@ -1,0 +1,148 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Crore, open } from '../../dist/index.js';
+import { type Program, startWorker } from '../support/processes.js';
+import { STORES, type TestStore } from '../support/stores.js';
+import { until } from '../support/wait.js';
+
+const FAST = { lease: 1_000, beat: 200, sweep: 100 };
+
+describe.each(STORES)('workers that die, on %s', (_name, fresh) => {
+  let store: TestStore;
+  let crore: Crore;
+  let programs: Program[] = [];
+
+  const begin = async () => {
+    store = await fresh();
+    crore = await open(store.url, { onError: () => {} });
+  };
+  const work = async (options: Parameters<typeof startWorker>[0] extends infer S ? Omit<S & object, 'url'> : never) => {
+    const program = await startWorker({ url: store.url, ...(options as { queue: string }) });
+    programs.push(program);
+    return program;
+  };
+  afterEach(async () => {
+    for (const program of programs) await program.end('SIGKILL');
+    programs = [];
+    await crore.close();
+    await store.stop();
+  });
+
+  it('accounts for every job when workers are killed -9 under load', async () => {
+    await begin();
+    const queue = crore.queue<string, number>('load');
+    const ids = Array.from({ length: 1_500 }, (_x, i) => `j${i}`);
+    await queue.addMany(ids.map((id) => ({ id, payload: id, keep: { count: 10_000 } })));
+    const options = { ...FAST, concurrency: 10, maxCrashes: 100 };
+    const crew = await Promise.all([1, 2, 3].map(() => work({ queue: 'load', take: 3, options })));
+    for (let round = 0; round < 6; round++) {
+      const doneBefore = (await queue.count()).done;
+      await until(
+        'progress',
+        async () => (await queue.count()).done > doneBefore + 50 || (await queue.count()).ready === 0,
+      );
+      await crew[round % 3]!.end('SIGKILL');
+      crew[round % 3] = await work({ queue: 'load', take: 3, options });
+    }
+    await until('all jobs done', async () => (await queue.count()).done === ids.length, 40_000);
+    expect(await queue.count()).toEqual({
+      blocked: 0,
+      scheduled: 0,
+      ready: 0,
+      active: 0,
+      done: ids.length,
+      dead: 0,
+      cancelled: 0,
+    });
+    const handled = new Set(
+      programs
+        .flatMap((program) => program.lines)
+        .filter((line) => line.startsWith('end '))
+        .map((line) => line.slice(4)),
+    );
+    expect(ids.filter((id) => !handled.has(id))).toEqual([]);
+  });
+
+  it('refuses the late report of a worker that was stopped past its lease, and aborts its job', async () => {
+    await begin();
+    const queue = crore.queue<string, number>('paused');
+    const handle = await queue.add('x', { id: 'slow' });
+    const sleeper = await work({ queue: 'paused', take: 5_000, options: FAST });
+    await sleeper.line('start slow');
+    sleeper.signal('SIGSTOP');
+    const other = await work({ queue: 'paused', take: 10, options: FAST });
+    expect(await handle.finished({ timeout: '20s' })).toBe(other.child.pid);
+    sleeper.signal('SIGCONT');
+    await sleeper.line('aborted slow');
+    await sleeper.line('end slow');
+    expect(await handle.get()).toMatchObject({ state: 'done', result: other.child.pid, crashes: 1, attempt: 1 });
+    const next = await queue.add('y', { id: 'next' });
+    await other.end('SIGTERM');
+    expect(await next.finished({ timeout: '20s' })).toEqual(expect.any(Number));
+  });
+
+  it('does not take a busy main loop for a dead worker', async () => {
+    await begin();
+    const queue = crore.queue<string>('busy');
+    const handle = await queue.add('spin');
+    const spinner = await work({ queue: 'busy', mode: 'spin', take: 3 * FAST.lease, options: FAST });
+    await work({ queue: 'busy', options: FAST });
+    await handle.finished({ timeout: '20s' });
+    expect(await handle.get()).toMatchObject({ state: 'done', crashes: 0, attempt: 1, result: spinner.child.pid });
+  });
+
+  it('takes a hung main loop for a dead worker', async () => {
+    await begin();
+    const queue = crore.queue<string>('hung');
+    const handle = await queue.add('spin');
+    const spinner = await work({ queue: 'hung', mode: 'spin', take: 20_000, options: { ...FAST, hung: 800 } });
+    await spinner.line('start');
+    const other = await work({ queue: 'hung', options: FAST });
+    expect(await handle.finished({ timeout: '20s' })).toBe(other.child.pid);
+    expect(await handle.get()).toMatchObject({ crashes: 1, attempt: 1 });
+  });
+
+  it('lets a job that kills its workers go dead after a few, and its neighbours live', async () => {
+    await begin();
+    const queue = crore.queue<string>('poison');
+    const options = { ...FAST, concurrency: 5, maxCrashes: 3 };
+    const neighbours = await queue.addMany([1, 2, 3, 4].map((i) => ({ payload: 'y', id: `n${i}` })));
+    const poison = await queue.add('poison', { id: 'poison' });
+    for (let i = 1; i <= 3; i++) {
+      const victim = await work({ queue: 'poison', mode: 'poison', take: 50, options });
+      await until('the worker to die', () => !victim.running);
+    }
+    await work({ queue: 'poison', options });
+    await expect(poison.finished({ timeout: '20s' })).rejects.toMatchObject({ code: 'JOB_DEAD' });
+    expect(await poison.get()).toMatchObject({ state: 'dead', crashes: 3, attempt: 0 });
+    for (const neighbour of neighbours) {
+      await neighbour.finished({ timeout: '20s' });
+      const job = await neighbour.get();
+      expect(job!.attempt).toBe(1);
+      expect(job!.crashes).toBeLessThan(2);
+    }
+  });
+
+  it('turns a raw task lost with its worker into a job with one crash', async () => {
+    await begin();
+    const queue = crore.queue('raw');
+    await queue.push('the task');
+    const victim = await work({ queue: 'raw', mode: 'abort', options: FAST });
+    await until('the worker to die', () => !victim.running);
+    const healthy = await work({ queue: 'raw', options: FAST });
+    const line = await healthy.line('end ');
+    const id = line.slice(4);
+    await until('it to be done', async () => (await queue.count()).done === 1);
+    expect(await queue.get(id)).toMatchObject({ state: 'done', crashes: 1, attempt: 1 });
+  });
+
+  it('gives running jobs back uncharged when a worker is asked to end and they outlast its grace', async () => {
+    await begin();
+    const queue = crore.queue<string>('grace');
+    const handle = await queue.add('x', { id: 'long' });
+    const program = await work({ queue: 'grace', take: 30_000, options: { ...FAST, grace: 50 } });
+    await program.line('start long');
+    await program.end('SIGTERM');
+    expect(await handle.get()).toMatchObject({ state: 'ready', attempt: 0, crashes: 0 });
+    expect(await queue.workers()).toEqual([]);
+  });
+});

@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { until } from './wait.js';
+
+/** A real process of ours, with the lines it printed. */
+export class Program {
+  readonly lines: string[] = [];
+  readonly child: ChildProcess;
+  #errors = '';
+
+  constructor(name: string, setup: unknown) {
+    const file = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
+    this.child = spawn(process.execPath, [file, JSON.stringify(setup)], { stdio: ['ignore', 'pipe', 'pipe'] });
+    createInterface({ input: this.child.stdout! }).on('line', (line) => this.lines.push(line));
+    this.child.stderr!.on('data', (chunk) => {
+      this.#errors += chunk;
+    });
+  }
+
+  get running(): boolean {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  /** Waits for a line that starts so. */
+  async line(start: string): Promise<string> {
+    return until(`a line '${start}' (stderr: ${this.#errors})`, () =>
+      this.lines.find((line) => line.startsWith(start)),
+    );
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  /** Ends it with this signal and waits for it. */
+  async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (!this.running) return;
+    const gone = once(this.child, 'exit');
+    this.child.kill(signal);
+    await gone;
+  }
+
+  /** Waits until it ends by itself; its exit code. */
+  async exit(): Promise<number | null> {
+    if (this.running) await once(this.child, 'exit');
+    if (this.child.exitCode !== 0 && this.child.signalCode === null) throw new Error(this.#errors);
+    return this.child.exitCode;
+  }
+}
+
+/** Starts a worker process and waits until it works. */
+export async function startWorker(setup: {
+  url: string;
+  queue: string;
+  take?: number;
+  mode?: string;
+  options?: object;
+}): Promise<Program> {
+  const program = new Program('worker', setup);
+  await program.line('ready');
+  return program;
+}
