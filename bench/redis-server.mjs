@@ -9,7 +9,7 @@ const HOST = '127.0.0.1';
 const START_MS = 10_000;
 const STOP_MS = 5_000;
 
-/** The server's address and a function that stops it. */
+/** The server's address, a function that stops it and one that ends it at once. */
 export async function startRedis(dir) {
   const port = await freePort();
   const flags = ['--port', port, '--bind', HOST, '--save', '', '--appendonly', 'no', '--dir', dir].map(String);
@@ -20,7 +20,8 @@ export async function startRedis(dir) {
   });
   await within(START_MS, 'starting redis-server', Promise.race([answers(port), failed]));
   failed.catch(() => {});
-  return { address: { host: HOST, port, url: `redis://${HOST}:${port}` }, stop: () => stop(child, gone) };
+  const address = { host: HOST, port, url: `redis://${HOST}:${port}` };
+  return { address, stop: () => stop(child, gone), kill: () => child.kill('SIGKILL') };
 }
 
 async function stop(child, gone) {

@@ -1,6 +1,6 @@
 // npm run bench -- [--json] [--only=substring] [--quick] [--store redis|sqlite]
 // Every subject of a measurement takes its turn in every round, so a busy spell of the machine hits all of them.
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ import { compare, medianOf, show, table } from './report.mjs';
 import { obstacle, SUBJECTS } from './subjects/index.mjs';
 import { takeTurn } from './turn.mjs';
 
+const STORES = ['redis', 'sqlite'];
 const FULL = { rounds: 3, targetMs: 1500, samples: 300, waiting: 50_000 };
 const QUICK = { rounds: 1, targetMs: 300, samples: 60, waiting: 10_000 };
 
@@ -41,7 +42,7 @@ async function presentSubjects() {
 
 /** The measurements asked for, each on one store, with its cases and those who take part. */
 function plan(present) {
-  const stores = ['redis', 'sqlite'].filter((store) => !flags.store || store === flags.store);
+  const stores = STORES.filter((store) => !flags.store || store === flags.store);
   return stores.flatMap((store) => MEASUREMENTS.flatMap((measurement) => planOne(measurement, store, present)));
 }
 
@@ -96,20 +97,58 @@ async function runAll(steps, env) {
   return lines;
 }
 
-async function main() {
-  installPeers(say);
-  const steps = plan(await presentSubjects());
-  if (steps.length === 0) throw new Error(`no case matches --only=${flags.only}`);
-  const dir = await mkdtemp(join(tmpdir(), 'crore-bench-'));
-  let redis;
+/** Undefined when no case needs a server or none can be had. */
+async function serverFor(steps, dir) {
+  if (!steps.some((step) => step.store === 'redis')) return undefined;
   try {
-    if (steps.some((step) => step.store === 'redis')) redis = await startRedis(dir);
-    const lines = await runAll(steps, { dir, server: redis?.address });
-    if (!flags.json) process.stdout.write(`${table(lines)}\n`);
-  } finally {
-    await redis?.stop();
-    await rm(dir, { recursive: true, force: true });
+    return await startRedis(dir);
+  } catch (error) {
+    say(`without the Redis cases: ${error.message}`);
+    process.exitCode = 1;
+    return undefined;
   }
 }
 
-await main();
+/** An interrupted run leaves no server and no files behind; subjects end when they lose their parent. */
+function cleanUpOnSignal(cleanUp) {
+  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
+    process.once(signal, () => {
+      cleanUp();
+      process.exit(code);
+    });
+  }
+}
+
+async function runSteps(steps) {
+  const dir = mkdtempSync(join(tmpdir(), 'crore-bench-'));
+  let redis;
+  const removeFiles = () => rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
+  cleanUpOnSignal(() => {
+    redis?.kill();
+    removeFiles();
+  });
+  try {
+    redis = await serverFor(steps, dir);
+    const possible = steps.filter((step) => redis || step.store !== 'redis');
+    return await runAll(possible, { dir, server: redis?.address });
+  } finally {
+    await redis?.stop();
+    removeFiles();
+  }
+}
+
+async function main() {
+  if (flags.store && !STORES.includes(flags.store)) throw new Error(`--store is one of ${STORES.join(', ')}`);
+  installPeers(say);
+  const steps = plan(await presentSubjects());
+  if (steps.length === 0) throw new Error(`no case has "${flags.only}" in its name`);
+  const lines = await runSteps(steps);
+  if (!flags.json) process.stdout.write(`${table(lines)}\n`);
+}
+
+try {
+  await main();
+} catch (error) {
+  say(error.message);
+  process.exitCode = 2;
+}

@@ -1,5 +1,5 @@
 // Every measurement: what it runs, on which stores, and the figures it yields. A case of the report is one figure
-// on one store for one of our ways of enqueueing.
+// on one store for one of our ways of enqueueing. `options` go to the subjects that tune themselves by them.
 import { drain } from './drain.mjs';
 import { bulk, oneByOne } from './enqueue.mjs';
 import { latency } from './latency.mjs';
@@ -15,10 +15,10 @@ const CPU = [{ key: 'cpu', unit: 'µs', better: 'lower' }];
 export const MEASUREMENTS = [
   { name: 'enqueue one by one', stores: BOTH, run: oneByOne, figures: RATE },
   { name: 'bulk enqueue', stores: BOTH, run: bulk, figures: RATE },
-  { name: 'drain, concurrency 1', stores: BOTH, run: drain(1), figures: RATE },
+  { name: 'drain, concurrency 1', stores: BOTH, run: drain(1), figures: RATE, options: { concurrency: 1 } },
   { name: 'drain, concurrency 100', stores: BOTH, run: drain(100), figures: RATE },
   { name: 'two processes', stores: ['redis'], run: twoProcesses, figures: RATE },
-  { name: 'pickup latency', stores: BOTH, run: latency, figures: PICKUP, options: { latency: true } },
+  { name: 'pickup latency', stores: BOTH, run: latency, figures: PICKUP, options: { latency: true, concurrency: 1 } },
   { name: 'memory per waiting job', stores: ['redis'], run: memory, figures: BYTES },
   { name: 'server CPU per job', stores: ['redis'], run: cpu, figures: CPU },
 ];

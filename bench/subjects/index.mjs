@@ -1,5 +1,6 @@
 // Who takes part. Ours comes twice, once for each way of enqueueing; a module without its package is left out.
-import { stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const SUBJECTS = [
@@ -24,7 +25,7 @@ export function load(subject) {
 /** Undefined when the subject can be measured, else the reason why not. */
 export async function obstacle(subject) {
   try {
-    if (subject.ours) await stat(OURS);
+    if (subject.ours && !existsSync(OURS)) return `no build at ${relative(process.cwd(), OURS)}`;
     const { probe } = await load(subject);
     probe?.();
     return undefined;

@@ -1,6 +1,7 @@
 // Packages of the library under test, so that ceilings use the very drivers it uses.
 import { createRequire } from 'node:module';
 
+const OLDEST_SQLITE = '3.51.3';
 const require = createRequire(new URL('../../package.json', import.meta.url));
 
 /** An ioredis connection to the benchmark's own server. */
@@ -9,7 +10,7 @@ export function connect({ host, port }) {
   return new Redis({ host, port, maxRetriesPerRequest: null });
 }
 
-/** `node:sqlite` where this Node has it, else its packaged twin. */
+/** The driver and the settings that the library takes by itself. */
 export function openSqlite(file) {
   const { DatabaseSync } = sqlite();
   const db = new DatabaseSync(file);
@@ -17,10 +18,20 @@ export function openSqlite(file) {
   return db;
 }
 
+/** `node:sqlite` where its SQLite is new enough for the library, else the packaged twin. */
 function sqlite() {
   try {
-    return require('node:sqlite');
+    const builtIn = require('node:sqlite');
+    if (versionOf(builtIn).localeCompare(OLDEST_SQLITE, 'en', { numeric: true }) >= 0) return builtIn;
   } catch {
-    return require('@photostructure/sqlite');
+    // This Node has none.
   }
+  return require('@photostructure/sqlite');
+}
+
+function versionOf({ DatabaseSync }) {
+  const db = new DatabaseSync(':memory:');
+  const { version } = db.prepare('SELECT sqlite_version() AS version').get();
+  db.close();
+  return version;
 }
