@@ -4,7 +4,7 @@ import { coalesce } from './coalesce.mjs';
 import { connect } from './root.mjs';
 
 const BATCH = 100;
-const LANES = 4;
+const LANES = 8;
 const BLOCK_SECONDS = 1;
 
 // KEYS: list, leases. ARGV: how many, number of the first lease. Reply: the items.
@@ -45,22 +45,24 @@ async function work(place, client, keys, concurrency, onJob) {
   const blocking = connect(place);
   await blocking.ping();
   const state = { closed: false, leases: 0, client, blocking, keys, onJob };
-  const lanes = Array.from({ length: concurrency === 1 ? 1 : LANES }, (_, index) => lane(state, index === 0));
+  const lanes = Array.from({ length: concurrency === 1 ? 1 : LANES }, () => lane(state));
   return {
     async close() {
       state.closed = true;
-      await Promise.all(lanes);
       blocking.disconnect();
+      await Promise.all(lanes);
     },
   };
 }
 
-/** Claims and acks until closed; on an empty queue the first lane waits for an item and the others end. */
-async function lane(state, waits) {
+/** Claims and acks until closed; on an empty queue all lanes share one wait for an item. */
+async function lane(state) {
   while (!state.closed) {
     if (await runBatch(state)) continue;
-    if (!waits) return;
-    await runSingle(state);
+    state.idle ??= runSingle(state).finally(() => {
+      state.idle = undefined;
+    });
+    await state.idle;
   }
 }
 
@@ -75,9 +77,13 @@ async function runBatch(state) {
   return true;
 }
 
-/** One item by a blocking move, which is its lease as well. */
-async function runSingle({ client, blocking, keys, onJob }) {
-  const item = await blocking.blmove(keys.list, keys.single, 'RIGHT', 'LEFT', BLOCK_SECONDS);
+/** One item by a blocking move, which is its lease as well; closing cuts the wait short. */
+async function runSingle(state) {
+  const { client, blocking, keys, onJob } = state;
+  const item = await blocking.blmove(keys.list, keys.single, 'RIGHT', 'LEFT', BLOCK_SECONDS).catch((error) => {
+    if (!state.closed) throw error;
+    return null;
+  });
   if (item === null) return;
   onJob(item);
   await client.lrem(keys.single, 1, item);
