@@ -6,21 +6,37 @@ import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 const stamp = `${here}node_modules/.crore-peers`;
+const QUIET = ['--no-audit', '--no-fund', '--loglevel=error'];
 const INSTALL_MS = 5 * 60_000;
 const COMPILE_MS = 15 * 60_000;
 
-/** Says in one line what could not be installed; the subjects concerned are then found missing. */
+/** Says in one line what could not be installed; a later run tries again, this one goes on without. */
 export function installPeers(say) {
   const lock = readFileSync(`${here}package-lock.json`, 'utf8');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
   say('installing the peers');
-  const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
-  const installed = npm(['install', '--no-save', '--ignore-scripts', ...quiet], INSTALL_MS);
-  if (installed) return say(`the peers could not be installed: ${installed}`);
+  const missing = install();
+  const uncompiled = isInstalled('better-sqlite3') ? compile(say) : undefined;
+  const obstacle = missing ?? uncompiled;
+  if (obstacle) say(`not all peers could be installed: ${obstacle}`);
+  else writeFileSync(stamp, lock);
+}
+
+/** The peers are optional dependencies: npm may leave one out and still call it a success. */
+function install() {
+  const obstacle = npm(['install', '--no-save', '--ignore-scripts', ...QUIET], INSTALL_MS);
+  const { optionalDependencies } = JSON.parse(readFileSync(`${here}package.json`, 'utf8'));
+  const missing = Object.keys(optionalDependencies).filter((name) => !isInstalled(name));
+  return obstacle ?? (missing.length > 0 ? `npm left out ${missing.join(', ')}` : undefined);
+}
+
+function compile(say) {
   say('compiling better-sqlite3, a minute or two');
-  const compiled = npm(['rebuild', 'better-sqlite3', '--ignore-scripts=false', ...quiet], COMPILE_MS);
-  if (compiled) return say(`better-sqlite3 could not be compiled: ${compiled}`);
-  writeFileSync(stamp, lock);
+  return npm(['rebuild', 'better-sqlite3', '--ignore-scripts=false', ...QUIET], COMPILE_MS);
+}
+
+function isInstalled(name) {
+  return existsSync(`${here}node_modules/${name}/package.json`);
 }
 
 function npm(args, timeout) {
