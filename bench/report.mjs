@@ -37,8 +37,18 @@ export function show(value, unit) {
   return String(Number(value.toPrecision(3)));
 }
 
+/** A table per store. */
+export function tables(lines) {
+  const stores = [...new Set(lines.map(storeOf))];
+  return stores.map((store) => table(lines.filter((line) => storeOf(line) === store))).join('\n\n');
+}
+
+function storeOf(line) {
+  return line.case.split(' ', 1)[0];
+}
+
 /** A row per case: ours, then each peer's figure and how many times better ours is. */
-export function table(lines) {
+function table(lines) {
   const peers = [...new Set(lines.map((line) => line.peer))];
   const head = ['case', 'unit', 'ours', ...peers];
   const rows = [...new Set(lines.map((line) => line.case))].map((name) => row(lines, name, peers));

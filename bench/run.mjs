@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { casesOf, MEASUREMENTS } from './cases/index.mjs';
 import { installPeers } from './peers.mjs';
 import { startRedis } from './redis-server.mjs';
-import { compare, medianOf, show, table } from './report.mjs';
+import { compare, medianOf, show, tables } from './report.mjs';
 import { obstacle, SUBJECTS } from './subjects/index.mjs';
 import { takeTurn } from './turn.mjs';
 
@@ -143,7 +143,7 @@ async function main() {
   const steps = plan(await presentSubjects());
   if (steps.length === 0) throw new Error(`no case has "${flags.only}" in its name`);
   const lines = await runSteps(steps);
-  if (!flags.json) process.stdout.write(`${table(lines)}\n`);
+  if (!flags.json) process.stdout.write(`${tables(lines)}\n`);
 }
 
 try {

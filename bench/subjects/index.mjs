@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 export const SUBJECTS = [
   { name: 'crore push', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'push' } },
   { name: 'crore add', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'add' } },
-  { name: 'bullmq', file: 'bullmq.mjs', stores: ['redis'], packages: ['bullmq', 'ioredis'] },
-  { name: 'bee-queue', file: 'bee-queue.mjs', stores: ['redis'], packages: ['bee-queue'] },
-  { name: 'groupmq', file: 'groupmq.mjs', stores: ['redis'], packages: ['groupmq', 'ioredis'] },
-  { name: 'plainjob', file: 'plainjob.mjs', stores: ['sqlite'], packages: ['plainjob', 'better-sqlite3'] },
+  { name: 'bullmq', file: 'bullmq.mjs', stores: ['redis'] },
+  { name: 'bee-queue', file: 'bee-queue.mjs', stores: ['redis'] },
+  { name: 'groupmq', file: 'groupmq.mjs', stores: ['redis'] },
+  { name: 'plainjob', file: 'plainjob.mjs', stores: ['sqlite'] },
   { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
   { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },
 ];
