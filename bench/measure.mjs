@@ -29,8 +29,9 @@ async function measure(task) {
   let jobs = FIRST_JOBS;
   for (let turn = 0; ; turn++) {
     const { ms, values } = await runOnce(task, control, jobs, turn);
-    if (ms >= task.targetMs * LONG_ENOUGH || jobs >= MOST_JOBS) return values;
-    jobs = Math.min(MOST_JOBS, Math.ceil(jobs * Math.min(10, Math.max(2, task.targetMs / ms))));
+    const isWarm = turn > 0 || ms === Number.POSITIVE_INFINITY;
+    if ((isWarm && ms >= task.targetMs * LONG_ENOUGH) || jobs >= MOST_JOBS) return values;
+    jobs = Math.min(MOST_JOBS, Math.ceil(jobs * Math.min(10, Math.max(1, task.targetMs / ms))));
   }
 }
 

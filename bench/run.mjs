@@ -13,7 +13,7 @@ import { takeTurn } from './turn.mjs';
 
 const STORES = ['redis', 'sqlite'];
 const FULL = { rounds: 3, targetMs: 1500, samples: 300, waiting: 50_000 };
-const QUICK = { rounds: 1, targetMs: 300, samples: 60, waiting: 10_000 };
+const QUICK = { rounds: 1, targetMs: 700, samples: 100, waiting: 10_000 };
 
 const { values: flags } = parseArgs({
   options: {

@@ -23,7 +23,7 @@ export async function empty(subject, jobs, concurrency) {
 }
 
 /** Counts handler calls: when the first came, and a promise for the last. */
-export function count(jobs) {
+function count(jobs) {
   let seen = 0;
   let first;
   let finish;

@@ -10,21 +10,25 @@ const CHUNKS_IN_FLIGHT = 4;
 const PATIENCE_MS = 60_000;
 const WORKER = fileURLToPath(new URL('./worker-process.mjs', import.meta.url));
 
-/** From the first add here until the last job is handled there. */
+/** From the first add here until the last job is handled there, after as many jobs that only warm both up. */
 export async function twoProcesses({ subject, entry, place, jobs }) {
   const worker = fork(WORKER, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   try {
     worker.send({ entry, place, jobs });
-    await heard(worker, 'the worker process to start');
-    const handled = heard(worker, `the worker process to handle ${jobs} jobs`);
-    const started = process.hrtime.bigint();
-    await Promise.all([produce(subject, jobs), handled]);
-    const { at } = await handled;
-    const ms = Number(BigInt(at) - started) / 1e6;
+    await heard(worker, 'starting the worker process');
+    await pass(worker, subject, jobs);
+    const ms = await pass(worker, subject, jobs);
     return { ms, values: { rate: (jobs * 1000) / ms } };
   } finally {
     worker.kill('SIGKILL');
   }
+}
+
+async function pass(worker, subject, jobs) {
+  const handled = heard(worker, `handling ${jobs} jobs in the worker process`);
+  const started = process.hrtime.bigint();
+  const [{ at }] = await Promise.all([handled, produce(subject, jobs)]);
+  return Number(BigInt(at) - started) / 1e6;
 }
 
 /** Bulk calls of a hundred; the next one waits while four are unanswered. */
@@ -37,7 +41,7 @@ function produce(subject, jobs) {
 
 async function heard(worker, what) {
   const exit = once(worker, 'exit').then(() => {
-    throw new Error(`the worker process ended while waiting for ${what}`);
+    throw new Error(`the worker process ended before ${what} was over`);
   });
   const [message] = await within(PATIENCE_MS, what, Promise.race([once(worker, 'message'), exit]));
   if (message.error) throw new Error(message.error);

@@ -1,7 +1,6 @@
-// The worker of two-processes.mjs: handles the given number of jobs, reports when the last one started, waits to be
+// The worker of two-processes.mjs: after every so many jobs it reports when the last of them started, until it is
 // ended. The monotonic clock is the machine's, so both processes read the same time.
 import { load } from '../subjects/index.mjs';
-import { count } from './drain.mjs';
 
 const CONCURRENCY = 100;
 
@@ -10,11 +9,11 @@ process.once('message', async ({ entry, place, jobs }) => {
   try {
     const { open } = await load(entry);
     const subject = await open(place, entry.options ?? {});
-    const tally = count(jobs);
-    await subject.work(CONCURRENCY, tally.onJob);
+    let handled = 0;
+    await subject.work(CONCURRENCY, () => {
+      if (++handled % jobs === 0) process.send({ at: String(process.hrtime.bigint()) });
+    });
     process.send({ ready: true });
-    await tally.handled;
-    process.send({ at: String(process.hrtime.bigint()) });
   } catch (error) {
     process.send({ error: error.message });
   }
