@@ -1,0 +1,35 @@
+// Every measurement: what it runs, on which stores, and the figures it yields. A case of the report is one figure
+// on one store for one of our ways of enqueueing. `options` go to the subjects that tune themselves by them.
+import { drain } from './drain.mjs';
+import { bulk, oneByOne } from './enqueue.mjs';
+import { latency } from './latency.mjs';
+import { cpu, memory } from './redis-cost.mjs';
+import { twoProcesses } from './two-processes.mjs';
+
+const BOTH = ['redis', 'sqlite'];
+const RATE = [{ key: 'rate', unit: 'jobs/s', better: 'higher' }];
+const PICKUP = ['p50', 'p99'].map((key) => ({ key, label: ` ${key}`, unit: 'ms', better: 'lower' }));
+const BYTES = [{ key: 'bytes', unit: 'bytes', better: 'lower' }];
+const CPU = [{ key: 'cpu', unit: 'µs', better: 'lower' }];
+
+export const MEASUREMENTS = [
+  { name: 'enqueue one by one', stores: BOTH, run: oneByOne, figures: RATE },
+  { name: 'bulk enqueue', stores: BOTH, run: bulk, figures: RATE },
+  { name: 'drain, concurrency 1', stores: BOTH, run: drain(1), figures: RATE, options: { concurrency: 1 } },
+  { name: 'drain, concurrency 100', stores: BOTH, run: drain(100), figures: RATE },
+  { name: 'two processes', stores: ['redis'], run: twoProcesses, figures: RATE },
+  { name: 'pickup latency', stores: BOTH, run: latency, figures: PICKUP, options: { latency: true, concurrency: 1 } },
+  { name: 'memory per waiting job', stores: ['redis'], run: memory, figures: BYTES },
+  { name: 'server CPU per job', stores: ['redis'], run: cpu, figures: CPU },
+];
+
+/** The cases a measurement on a store stands for, each with the name of our subject it compares. */
+export function casesOf(measurement, store, ours) {
+  return measurement.figures.flatMap((figure) =>
+    ours.map((subject) => ({
+      name: `${store} ${measurement.name}${figure.label ?? ''} (${subject.options.verb})`,
+      subject: subject.name,
+      figure,
+    })),
+  );
+}

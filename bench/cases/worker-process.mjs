@@ -1,0 +1,20 @@
+// The worker of two-processes.mjs: after every so many jobs it reports when the last of them started, until it is
+// ended. The monotonic clock is the machine's, so both processes read the same time.
+import { load } from '../subjects/index.mjs';
+
+const CONCURRENCY = 100;
+
+process.once('disconnect', () => process.exit(0));
+process.once('message', async ({ entry, place, jobs }) => {
+  try {
+    const { open } = await load(entry);
+    const subject = await open(place, entry.options ?? {});
+    let handled = 0;
+    await subject.work(CONCURRENCY, () => {
+      if (++handled % jobs === 0) process.send({ at: String(process.hrtime.bigint()) });
+    });
+    process.send({ ready: true });
+  } catch (error) {
+    process.send({ error: error.message });
+  }
+});

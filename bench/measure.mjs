@@ -1,0 +1,55 @@
+// One measurement of one subject, in a process of its own: the parent sends the task and gets the figures back.
+// Runs grow until one lasts long enough; the shorter ones before it are the warm-up.
+import { join } from 'node:path';
+import { MEASUREMENTS } from './cases/index.mjs';
+import { load } from './subjects/index.mjs';
+import { connect } from './subjects/root.mjs';
+import { within } from './wait.mjs';
+
+const FIRST_JOBS = 1000;
+const MOST_JOBS = 1_000_000;
+const LONG_ENOUGH = 0.6;
+const CLOSE_MS = 20_000;
+
+process.once('disconnect', () => process.exit(1));
+process.once('message', async (task) => {
+  try {
+    reply({ values: await measure(task) });
+  } catch (error) {
+    reply({ error: error?.message ?? String(error) });
+  }
+});
+
+function reply(message) {
+  process.send(message, () => process.exit(0));
+}
+
+async function measure(task) {
+  const control = task.store === 'redis' ? connect(task.server) : undefined;
+  let jobs = FIRST_JOBS;
+  for (let turn = 0; ; turn++) {
+    const { ms, values } = await runOnce(task, control, jobs, turn);
+    const isWarm = turn > 0 || ms === Number.POSITIVE_INFINITY;
+    if ((isWarm && ms >= task.targetMs * LONG_ENOUGH) || jobs >= MOST_JOBS) return values;
+    jobs = Math.min(MOST_JOBS, Math.ceil(jobs * Math.min(10, Math.max(1, task.targetMs / ms))));
+  }
+}
+
+/** A run on fresh data. */
+async function runOnce(task, control, jobs, turn) {
+  await control?.flushall('SYNC');
+  const { name, entry, samples, waiting } = task;
+  const { run, options } = MEASUREMENTS.find((measurement) => measurement.name === name);
+  const place = placeOf(task, turn);
+  const { open } = await load(entry);
+  const subject = await open(place, { ...entry.options, ...options });
+  const result = await run({ subject, entry, place, control, jobs, samples, waiting });
+  await within(CLOSE_MS, 'closing the store', subject.close());
+  return result;
+}
+
+function placeOf({ store, server, dir }, turn) {
+  if (store === 'redis') return { ...server, queue: 'bench' };
+  const file = join(dir, `bench-${turn}.db`);
+  return { file, url: `sqlite:${file}`, queue: 'bench' };
+}

@@ -1,0 +1,154 @@
+// npm run bench -- [--json] [--only=substring] [--quick] [--store redis|sqlite]
+// Every subject of a measurement takes its turn in every round, so a busy spell of the machine hits all of them.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { casesOf, MEASUREMENTS } from './cases/index.mjs';
+import { installPeers } from './peers.mjs';
+import { startRedis } from './redis-server.mjs';
+import { compare, medianOf, show, tables } from './report.mjs';
+import { obstacle, SUBJECTS } from './subjects/index.mjs';
+import { takeTurn } from './turn.mjs';
+
+const STORES = ['redis', 'sqlite'];
+const FULL = { rounds: 3, targetMs: 1500, samples: 300, waiting: 50_000 };
+const QUICK = { rounds: 1, targetMs: 700, samples: 100, waiting: 10_000 };
+
+const { values: flags } = parseArgs({
+  options: {
+    json: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    store: { type: 'string', default: '' },
+  },
+});
+const effort = flags.quick ? QUICK : FULL;
+
+function say(text) {
+  process.stderr.write(`bench: ${text}\n`);
+}
+
+async function presentSubjects() {
+  const present = [];
+  for (const entry of SUBJECTS) {
+    if (flags.store && !entry.stores.includes(flags.store)) continue;
+    const reason = await obstacle(entry);
+    if (reason) say(`without ${entry.name}: ${reason}`);
+    else present.push(entry);
+  }
+  return present;
+}
+
+/** The measurements asked for, each on one store, with its cases and those who take part. */
+function plan(present) {
+  const stores = STORES.filter((store) => !flags.store || store === flags.store);
+  return stores.flatMap((store) => MEASUREMENTS.flatMap((measurement) => planOne(measurement, store, present)));
+}
+
+function planOne(measurement, store, present) {
+  if (!measurement.stores.includes(store)) return [];
+  const ours = SUBJECTS.filter((entry) => entry.ours && entry.stores.includes(store));
+  const cases = casesOf(measurement, store, ours).filter((item) => item.name.includes(flags.only));
+  if (cases.length === 0) return [];
+  const wanted = new Set(cases.map((item) => item.subject));
+  const entries = present.filter((entry) => entry.stores.includes(store) && (!entry.ours || wanted.has(entry.name)));
+  return [{ measurement, store, cases, entries }];
+}
+
+/** Rounds of turns; who fails once is out of this measurement. */
+async function measure({ measurement, store, entries }, env) {
+  const taken = new Map(entries.map((entry) => [entry.name, []]));
+  for (let round = 0; round < effort.rounds; round++) {
+    for (const entry of entries) {
+      const rounds = taken.get(entry.name);
+      if (!rounds) continue;
+      const task = { ...effort, name: measurement.name, store, entry, server: env.server };
+      const { values, error } = await takeTurn(task, env.dir);
+      if (values) rounds.push(values);
+      else fail(taken, entry, `${store} ${measurement.name}`, error);
+    }
+  }
+  return new Map([...taken].map(([name, rounds]) => [name, medianOf(rounds)]));
+}
+
+function fail(taken, entry, what, error) {
+  say(`${entry.name} failed at "${what}": ${error}`);
+  taken.delete(entry.name);
+  if (entry.ours) process.exitCode = 1;
+}
+
+function progress({ measurement, store }, medians) {
+  const [figure] = measurement.figures;
+  const parts = [...medians].map(([name, values]) => `${name} ${show(values[figure.key], figure.unit)}`);
+  say(`${store} ${measurement.name}, ${figure.unit}: ${parts.join(', ')}`);
+}
+
+async function runAll(steps, env) {
+  const lines = [];
+  for (const step of steps) {
+    const medians = await measure(step, env);
+    progress(step, medians);
+    const peers = step.entries.filter((entry) => !entry.ours).map((entry) => entry.name);
+    const compared = step.cases.flatMap((item) => compare(item, medians, peers));
+    if (flags.json) for (const line of compared) process.stdout.write(`${JSON.stringify(line)}\n`);
+    lines.push(...compared);
+  }
+  return lines;
+}
+
+/** Undefined when no case needs a server or none can be had. */
+async function serverFor(steps, dir) {
+  if (!steps.some((step) => step.store === 'redis')) return undefined;
+  try {
+    return await startRedis(dir);
+  } catch (error) {
+    say(`without the Redis cases: ${error.message}`);
+    process.exitCode = 1;
+    return undefined;
+  }
+}
+
+/** An interrupted run leaves no server and no files behind; subjects end when they lose their parent. */
+function cleanUpOnSignal(cleanUp) {
+  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
+    process.once(signal, () => {
+      cleanUp();
+      process.exit(code);
+    });
+  }
+}
+
+async function runSteps(steps) {
+  const dir = mkdtempSync(join(tmpdir(), 'crore-bench-'));
+  let redis;
+  const removeFiles = () => rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
+  cleanUpOnSignal(() => {
+    redis?.kill();
+    removeFiles();
+  });
+  try {
+    redis = await serverFor(steps, dir);
+    const possible = steps.filter((step) => redis || step.store !== 'redis');
+    return await runAll(possible, { dir, server: redis?.address });
+  } finally {
+    await redis?.stop();
+    removeFiles();
+  }
+}
+
+async function main() {
+  if (flags.store && !STORES.includes(flags.store)) throw new Error(`--store is one of ${STORES.join(', ')}`);
+  installPeers(say);
+  const steps = plan(await presentSubjects());
+  if (steps.length === 0) throw new Error(`no case has "${flags.only}" in its name`);
+  const lines = await runSteps(steps);
+  if (!flags.json) process.stdout.write(`${tables(lines)}\n`);
+}
+
+try {
+  await main();
+} catch (error) {
+  say(error.message);
+  process.exitCode = 2;
+}

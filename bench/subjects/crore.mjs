@@ -1,0 +1,41 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { OURS } from './index.mjs';
+
+/** The benchmark's Redis keeps nothing on purpose; whatever else goes wrong in the background is shown. */
+function onError(error, what) {
+  if (!error.message.includes('no persistence')) process.stderr.write(`crore: ${what}: ${error.message}\n`);
+}
+
+/** `options.verb` chooses between raw tasks (push) and jobs with a record (add). */
+export async function open(place, { verb }) {
+  const { open: openStore } = await import(pathToFileURL(resolve(OURS)).href);
+  const crore = await openStore(place.url, { onError });
+  const queue = crore.queue(place.queue);
+  const enqueue = verb === 'push' ? pushing(queue) : adding(queue);
+  return {
+    ...enqueue,
+    work(concurrency, onJob) {
+      return queue.work(async (job) => onJob(job), { concurrency });
+    },
+    async pending() {
+      const count = await queue.count();
+      return count.ready + count.active;
+    },
+    close: () => crore.close(),
+  };
+}
+
+function pushing(queue) {
+  return {
+    enqueueOne: ({ text }) => queue.push(text),
+    enqueueMany: (payloads) => queue.push(payloads.map(({ text }) => text)),
+  };
+}
+
+function adding(queue) {
+  return {
+    enqueueOne: ({ value }) => queue.add(value),
+    enqueueMany: (payloads) => queue.addMany(payloads.map(({ value }) => ({ payload: value }))),
+  };
+}

@@ -1,0 +1,35 @@
+// Who takes part. Ours comes twice, once for each way of enqueueing; a module without its package is left out.
+import { existsSync } from 'node:fs';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const SUBJECTS = [
+  { name: 'crore push', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'push' } },
+  { name: 'crore add', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'add' } },
+  { name: 'bullmq', file: 'bullmq.mjs', stores: ['redis'] },
+  { name: 'bee-queue', file: 'bee-queue.mjs', stores: ['redis'] },
+  { name: 'groupmq', file: 'groupmq.mjs', stores: ['redis'] },
+  { name: 'plainjob', file: 'plainjob.mjs', stores: ['sqlite'] },
+  { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
+  { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },
+];
+
+/** Where our own library is; another build can be measured by naming its file. */
+export const OURS = process.env.CRORE_DIST ?? fileURLToPath(new URL('../../dist/index.js', import.meta.url));
+
+/** The subject's module: `open(place)` gives enqueueOne, enqueueMany, work, pending and close. */
+export function load(subject) {
+  return import(new URL(subject.file, import.meta.url));
+}
+
+/** Undefined when the subject can be measured, else the reason why not. */
+export async function obstacle(subject) {
+  try {
+    if (subject.ours && !existsSync(OURS)) return `no build at ${relative(process.cwd(), OURS)}`;
+    const { probe } = await load(subject);
+    probe?.();
+    return undefined;
+  } catch (error) {
+    return String(error.message).split('\n')[0];
+  }
+}

@@ -1,0 +1,90 @@
+// The least that Redis allows for work that survives its worker: variadic LPUSH, a script that moves a hundred items
+// from a list to a hash of leases, and one that drops a hundred leases. No ids, retries, times or priorities.
+import { coalesce } from './coalesce.mjs';
+import { connect } from './root.mjs';
+
+const BATCH = 100;
+const LANES = 8;
+const BLOCK_SECONDS = 1;
+
+// KEYS: list, leases. ARGV: how many, number of the first lease. Reply: the items.
+const CLAIM = `
+local items = redis.call('RPOP', KEYS[1], ARGV[1])
+if not items then return {} end
+local leases = {}
+for i, item in ipairs(items) do
+  leases[2 * i - 1] = ARGV[2] + i
+  leases[2 * i] = item
+end
+redis.call('HSET', KEYS[2], unpack(leases))
+return items`;
+
+// KEYS: leases. ARGV: how many, number of the first lease. Reply: how many were held.
+const ACK = `
+local leases = {}
+for i = 1, ARGV[1] do leases[i] = ARGV[2] + i end
+return redis.call('HDEL', KEYS[1], unpack(leases))`;
+
+export async function open(place) {
+  const client = connect(place);
+  client.defineCommand('claimBatch', { numberOfKeys: 2, lua: CLAIM });
+  client.defineCommand('ackBatch', { numberOfKeys: 1, lua: ACK });
+  const keys = { list: place.queue, leases: `${place.queue}:leases`, single: `${place.queue}:single` };
+  const push = (payloads) => client.lpush(keys.list, ...payloads.map(({ text }) => text));
+  await client.ping();
+  return {
+    enqueueOne: coalesce(push),
+    enqueueMany: push,
+    work: (concurrency, onJob) => work(place, client, keys, concurrency, onJob),
+    pending: async () => (await client.llen(keys.list)) + (await client.hlen(keys.leases)),
+    close: () => client.quit(),
+  };
+}
+
+async function work(place, client, keys, concurrency, onJob) {
+  const blocking = connect(place);
+  await blocking.ping();
+  const state = { closed: false, leases: 0, client, blocking, keys, onJob };
+  const lanes = Array.from({ length: concurrency === 1 ? 1 : LANES }, () => lane(state));
+  return {
+    async close() {
+      state.closed = true;
+      blocking.disconnect();
+      await Promise.all(lanes);
+    },
+  };
+}
+
+/** Claims and acks until closed; on an empty queue all lanes share one wait for an item. */
+async function lane(state) {
+  while (!state.closed) {
+    if (await runBatch(state)) continue;
+    state.idle ??= runSingle(state).finally(() => {
+      state.idle = undefined;
+    });
+    await state.idle;
+  }
+}
+
+async function runBatch(state) {
+  const { client, keys, onJob } = state;
+  const first = state.leases;
+  state.leases += BATCH;
+  const items = await client.claimBatch(keys.list, keys.leases, BATCH, first);
+  if (items.length === 0) return false;
+  for (const item of items) onJob(item);
+  await client.ackBatch(keys.leases, items.length, first);
+  return true;
+}
+
+/** One item by a blocking move, which is its lease as well; closing cuts the wait short. */
+async function runSingle(state) {
+  const { client, blocking, keys, onJob } = state;
+  const item = await blocking.blmove(keys.list, keys.single, 'RIGHT', 'LEFT', BLOCK_SECONDS).catch((error) => {
+    if (!state.closed) throw error;
+    return null;
+  });
+  if (item === null) return;
+  onJob(item);
+  await client.lrem(keys.single, 1, item);
+}
