@@ -5,7 +5,7 @@ import { type AddOptions, resolveJob } from './engine/options.js';
 import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.js';
 import { CroreError, Fatal } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
-import { type Bytes, type NewJob, STATES, type State } from './job/job.js';
+import { type Bytes, type Entry, type NewJob, STATES, type State } from './job/job.js';
 import type { AddOutcome, Counts, Limits, WorkerInfo } from './store/store.js';
 import type { Heart } from './worker/heart.js';
 import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';
@@ -97,7 +97,7 @@ export class Queue<T = unknown, R = unknown> {
       queue: this.name,
       options: resolved,
       maxPayload,
-      prepare: { handler, payload: (job) => this.#payload(job, resolved.tasks) },
+      prepare: { handler, read: (entry) => readEntry(entry, resolved.tasks) as T, check: this.#checker() },
       onError: resolved.onError ?? this.#context.onError,
     });
     this.#context.opened(worker);
@@ -196,20 +196,22 @@ export class Queue<T = unknown, R = unknown> {
     return bytes;
   }
 
-  #payload(job: RunningJob<T>, tasks: 'bytes' | 'text' | 'json'): T | Promise<T> {
-    const { entry } = job;
-    const value =
-      entry.job && !entry.job.spec.raw
-        ? decodeValue(entry.job.payload)
-        : readTask(entry.task ?? (entry.job!.payload as Bytes), tasks);
-    if (!this.#schema) return value as T;
-    return validate(this.#schema, value, `payload of ${job.id ?? 'a task'} in queue '${this.name}'`) as T | Promise<T>;
+  #checker(): ((job: RunningJob<T>) => T | Promise<T>) | undefined {
+    const schema = this.#schema;
+    if (!schema) return undefined;
+    return (job) =>
+      validate(schema, job.payload, `payload of ${job.id ?? 'a task'} in queue '${this.name}'`) as T | Promise<T>;
   }
 
   async #revive(ids: readonly string[]): Promise<number> {
     if (ids.length === 0) return 0;
     return (await this.#engine.store.revive(this.name, ids)).filter(Boolean).length;
   }
+}
+
+/** The payload of an entry; raw tasks, also those that have become jobs, are read as the worker asks. */
+function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json'): unknown {
+  return job && !job.spec.raw ? decodeValue(job.payload) : readTask(task ?? (job!.payload as Bytes), tasks);
 }
 
 function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {

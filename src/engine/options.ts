@@ -80,13 +80,14 @@ const HIGHEST_PRIORITY = 1_000_000;
 
 /** A job fit for a store, from a payload already encoded. `now` is the store's clock. */
 export function resolveJob(queue: string, payload: Body, options: AddOptions | undefined, now: number): NewJob {
-  if (options === undefined) return { id: newId(now), payload, priority: 0, spec: DEFAULT_SPEC };
+  if (options === undefined) return { id: newId(now), fresh: true, payload, priority: 0, spec: DEFAULT_SPEC };
   checkOptions(options, KNOWN, 'add');
   const { id, delay, at, priority } = options;
   if (delay !== undefined && at !== undefined)
     throw new CroreError('BAD_OPTION', "add: give 'delay' or 'at', not both");
   return {
     id: id === undefined ? newId(now) : checkName(id, 'job id'),
+    fresh: id === undefined,
     payload,
     priority: priority === undefined ? 0 : checkInteger(priority, 'priority', -HIGHEST_PRIORITY, HIGHEST_PRIORITY),
     delay: delay === undefined ? undefined : milliseconds(delay, 'delay'),

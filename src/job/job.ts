@@ -61,6 +61,8 @@ export interface Spec {
 /** A job on its way into a store. `delay` counts from the store's clock, `at` is absolute; at most one is set. */
 export interface NewJob {
   id: string;
+  /** The id was made up for this call: no store can know it. */
+  fresh?: boolean;
   payload: Body;
   priority: number;
   delay?: number;

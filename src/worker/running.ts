@@ -37,7 +37,8 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   readonly spec: Spec;
   readonly priority: number;
   readonly createdAt: number;
-  payload: T = undefined as T;
+  #payload: T | undefined;
+  #decoded = false;
   snoozed: number | undefined;
   /** Settled behind the handler's back: whatever it still returns is ignored. */
   over = false;
@@ -49,6 +50,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     readonly queue: string,
     readonly entry: Entry,
     fallback: { spec: Spec },
+    private readonly read: (entry: Entry) => T,
     private readonly note: (lease: Lease, note: Note) => Promise<boolean>,
   ) {
     const job: Partial<Job> = entry.job ?? {};
@@ -62,6 +64,17 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
 
   get id(): string | undefined {
     return this.lease.id;
+  }
+
+  /** Decoded when first asked for. */
+  get payload(): T {
+    if (!this.#decoded) this.setPayload(this.read(this.entry));
+    return this.#payload as T;
+  }
+
+  setPayload(payload: T): void {
+    this.#payload = payload;
+    this.#decoded = true;
   }
 
   get token(): string {

@@ -1,6 +1,7 @@
 import type { Engine } from '../engine/engine.js';
 import { CroreError, Fatal } from '../errors.js';
-import type { Entry } from '../job/job.js';
+import type { Entry, Lease } from '../job/job.js';
+import type { Note } from '../store/store.js';
 import { Deadlines } from './deadlines.js';
 import type { ResolvedWorkOptions } from './options.js';
 import { expired, givenBack, type OutcomeContext, overran, returned, TASK, threw } from './outcome.js';
@@ -8,9 +9,12 @@ import { Prefetch } from './prefetch.js';
 import { type ActiveJob, RunningJob } from './running.js';
 import type { Settler } from './settler.js';
 
-/** The user's handler, and how its payload is made: decoded, and validated where there is a schema. */
+/** The user's handler, and how it comes by its payload. */
 export interface Prepare<T> {
-  payload: (job: RunningJob<T>) => T | Promise<T>;
+  /** Decodes the payload of an entry. */
+  read: (entry: Entry) => T;
+  /** Validates it before the handler runs, where there is a schema. */
+  check?: (job: RunningJob<T>) => T | Promise<T>;
   handler: (job: ActiveJob<T>) => unknown;
 }
 
@@ -34,6 +38,7 @@ export class Slots<T> {
   readonly #running = new Map<string, RunningJob<T>>();
   readonly #reservations: Deadlines<RunningJob<T>>;
   readonly #prefetch: Prefetch;
+  readonly #note: (lease: Lease, note: Note) => Promise<boolean>;
   #waiting: RunningJob<T>[] = [];
   /** Handlers that still run though their job was taken away: they keep their slot. */
   #zombies = 0;
@@ -55,6 +60,7 @@ export class Slots<T> {
     this.#context = { options, random: engine.random, now: () => engine.store.now(), maxPayload };
     this.#reservations = new Deadlines((job) => this.#overrun(job));
     this.#prefetch = new Prefetch(options.concurrency);
+    this.#note = (lease, note) => engine.store.note(setup.queue, lease, note);
   }
 
   /** How many more entries can be used now. */
@@ -77,9 +83,9 @@ export class Slots<T> {
   }
 
   accept(entries: readonly Entry[]): void {
-    const { engine, queue } = this.#setup;
+    const { queue, prepare } = this.#setup;
     for (const entry of entries) {
-      const job = new RunningJob<T>(queue, entry, TASK, (lease, note) => engine.store.note(queue, lease, note));
+      const job = new RunningJob<T>(queue, entry, TASK, prepare.read, this.#note);
       if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
       this.#waiting.push(job);
     }
@@ -179,17 +185,19 @@ export class Slots<T> {
   /** The handler's promise; what it throws at once counts as a rejection. */
   #call(job: RunningJob<T>): PromiseLike<unknown> {
     const { prepare } = this.#setup;
-    try {
-      const payload = prepare.payload(job);
-      if (payload instanceof Promise) {
-        return payload.then((value) => {
-          job.payload = value;
-          return prepare.handler(job);
-        }, refuse);
+    if (prepare.check) {
+      try {
+        const payload = prepare.check(job);
+        if (payload instanceof Promise) {
+          return payload.then((value) => {
+            job.setPayload(value);
+            return prepare.handler(job);
+          }, refuse);
+        }
+        job.setPayload(payload);
+      } catch (error) {
+        return Promise.reject(error instanceof CroreError ? new Fatal(error.message) : error);
       }
-      job.payload = payload;
-    } catch (error) {
-      return Promise.reject(error instanceof CroreError ? new Fatal(error.message) : error);
     }
     try {
       const result = prepare.handler(job);

@@ -163,7 +163,8 @@ export class SideBySide {
       );
       expect({ more: claim.more, nextAt: claim.nextAt }).toEqual({ more: wanted.more, nextAt: wanted.nextAt });
     }
-    wanted.entries.forEach((entry, i) => this.#leased.push([entry, ...claims.map((claim) => claim.entries[i]!)]));
+    for (const [i, entry] of wanted.entries.entries())
+      this.#leased.push([entry, ...claims.map((claim) => claim.entries[i]!)]);
   }
 
   /** Leases stay in the list after they are settled: later picks of them are the stale reports. */

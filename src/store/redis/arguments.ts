@@ -3,6 +3,7 @@ import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import type { Limits, Settlement } from '../store.js';
 import type { Arg } from './client.js';
 import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
+import { pack } from './pack.js';
 
 /** Argument lists of the larger scripts; their headers in lua/ say what each position means. */
 
@@ -14,19 +15,24 @@ export function isPlain(job: NewJob): boolean {
 }
 
 export function plainArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {
-  const args: Arg[] = [now, '0'];
+  const fields: Arg[] = [];
+  let fresh = '1';
   const ids = new Set<string>();
   let bytes = 0;
+  let named = 0;
   for (const job of jobs) {
     if (!isPlain(job)) return undefined;
     const record = encodeRecord(job, createdAt);
     bytes += typeof record === 'string' ? Buffer.byteLength(record) : record.length;
-    ids.add(job.id);
-    args.push(job.id, record);
+    if (!job.fresh) {
+      fresh = '0';
+      ids.add(job.id);
+      named += 1;
+    }
+    fields.push(job.id, record);
   }
-  if (ids.size !== jobs.length) return undefined;
-  args[1] = String(bytes);
-  return args;
+  if (ids.size !== named) return undefined;
+  return [now, String(bytes), fresh, pack(fields)];
 }
 
 export function addArguments(
@@ -100,15 +106,28 @@ function pushTail(args: Arg[], { move, spec }: Settlement): void {
   }
 }
 
-/** For a batch of jobs that are done, all kept alike, with no key to free: the common case, and the cheapest script. */
+/**
+ * For a batch of distinct jobs that are done, kept as by default, with no key to free: the common case and the cheapest
+ * script. Neighbours that ended alike share what they have in common.
+ */
 export function doneArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
-  const keep = settlements[0]?.spec.keep.done;
-  if (!keep) return undefined;
-  const args: Arg[] = [now, String(keep.ms), String(keep.count)];
+  const keep = DEFAULT_SPEC.keep.done;
+  const args: Arg[] = [];
+  const ids = new Set<string>();
+  let group = -1;
+  let size = 0;
   for (const { lease, move, spec, priority } of settlements) {
-    const simple = move.to === 'done' && lease.id !== undefined && spec.keep.done === keep && !spec.unique;
-    if (!simple) return undefined;
-    args.push(lease.id!, lease.token, `${move.attempt} ${move.crashes} ${priority}`, encodeBody(move.result));
+    if (move.to !== 'done' || lease.id === undefined || spec.keep.done !== keep || spec.unique) return undefined;
+    const counts = `${move.attempt} ${move.crashes} ${priority}`;
+    if (group < 0 || move.result !== undefined || args[group + 1] !== '' || args[group] !== counts) {
+      group = args.length;
+      size = 0;
+      args.push(counts, encodeBody(move.result), '');
+    }
+    size += 1;
+    args[group + 2] = String(size);
+    args.push(lease.id, lease.token);
+    ids.add(lease.id);
   }
-  return args;
+  return ids.size === settlements.length ? [now, String(keep.count), pack(args)] : undefined;
 }

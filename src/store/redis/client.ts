@@ -7,6 +7,9 @@ export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
 export type RedisUrl = Extract<StoreUrl, { kind: 'redis' }>;
 
+/** Whether running a script twice is harmless, or how its arguments make it so. */
+export type Again = boolean | ((args: Arg[]) => void);
+
 interface Flight {
   reject: (error: Error) => void;
   sent: boolean;
@@ -66,8 +69,13 @@ export class RedisClient {
     throw new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown}: ${why}`, { cause: error });
   }
 
-  /** Runs a script. `again` says that running it twice is harmless; the reply then tells whether that may have happened. */
-  async run(name: ScriptName, keys: Arg[], args: Arg[], again = true): Promise<{ reply: Reply; repeated: boolean }> {
+  /** Runs a script; the reply tells whether it may have run twice. */
+  async run(
+    name: ScriptName,
+    keys: Arg[],
+    args: Arg[],
+    again: Again = true,
+  ): Promise<{ reply: Reply; repeated: boolean }> {
     const deadline = performance.now() + this.timeout;
     let repeated = false;
     for (let attempt = 1; ; attempt++) {
@@ -76,6 +84,7 @@ export class RedisClient {
       } catch (error) {
         if (error instanceof ConnectionLost && error.sent) {
           if (!again) throw this.#uncertain(name, error);
+          if (typeof again === 'function') again(args);
           repeated = true;
         }
         if (!isPassing(error) || performance.now() > deadline || this.#closed) throw this.#translate(error);

@@ -54,39 +54,52 @@ function counted(text: string): string {
 
 /** A job from its record and run. `run` is empty for a fresh one that waits. */
 export function decodeJob(queue: string, id: string, record: Buffer, run: Buffer | null, state?: State): Job {
-  const flags = record[0]! - 48;
-  let at = HEAD;
-  const number = (): number => {
-    const end = record.indexOf(59, at);
-    const value = Number(record.toString('latin1', at, end));
-    at = end + 1;
-    return value;
-  };
-  if (flags & RESERVED) number();
-  if (flags & UNIQUE_WAITING) {
-    const size = number();
-    at += size;
-  }
-  let spec = DEFAULT_SPEC;
-  if (flags & SPEC) {
-    const size = number();
-    spec = decodeSpec(record.toString('utf8', at, at + size));
-    at += size;
-  }
-  const job: Job = {
-    queue,
-    id,
-    state: 'ready',
-    payload: flags & BYTES ? record.subarray(at) : record.toString('utf8', at, record.length),
-    priority: 0,
-    attempt: 0,
-    crashes: 0,
-    createdAt: Number.parseInt(record.toString('latin1', 1, HEAD), 36),
-    spec,
-  };
+  const job = decodeRecord(queue, id, record, 0, record.length);
   if (state === 'active' && run) applyActive(job, run.toString());
   else if (run !== null && run.length > 0) applyRun(job, run);
   return job;
+}
+
+/** The waiting job whose record lies at `start` to `end` of a buffer. */
+export function decodeRecord(queue: string, id: string, buffer: Buffer, start: number, end: number): Job {
+  const flags = buffer[start]! - 48;
+  let at = start + HEAD;
+  let spec = DEFAULT_SPEC;
+  if (flags & ~BYTES) {
+    const number = (): number => {
+      const cut = buffer.indexOf(59, at);
+      const value = Number(buffer.toString('latin1', at, cut));
+      at = cut + 1;
+      return value;
+    };
+    if (flags & RESERVED) number();
+    if (flags & UNIQUE_WAITING) {
+      const size = number();
+      at += size;
+    }
+    if (flags & SPEC) {
+      const size = number();
+      spec = decodeSpec(buffer.toString('utf8', at, at + size));
+      at += size;
+    }
+  }
+  return {
+    queue,
+    id,
+    state: 'ready',
+    payload: flags & BYTES ? Buffer.from(buffer.subarray(at, end)) : buffer.toString('utf8', at, end),
+    priority: 0,
+    attempt: 0,
+    crashes: 0,
+    createdAt: createdAt(buffer, start + 1),
+    spec,
+  };
+}
+
+function createdAt(buffer: Buffer, at: number): number {
+  let value = 0;
+  for (let i = at; i < at + HEAD - 1; i++) value = value * 36 + buffer[i]! - (buffer[i]! < 58 ? 48 : 87);
+  return value;
 }
 
 /** `token crashes priority at worker`, the token starting with the attempt. */
@@ -102,7 +115,7 @@ function applyActive(job: Job, run: string): void {
 }
 
 /** `state attempt crashes priority at tail`, the tail being any bytes. */
-function applyRun(job: Job, run: Buffer): void {
+export function applyRun(job: Job, run: Buffer): void {
   const cuts: number[] = [];
   for (let from = 0; cuts.length < 5; ) {
     const cut = run.indexOf(32, from);

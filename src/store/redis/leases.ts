@@ -16,6 +16,7 @@ export interface FoundLease {
  */
 export async function* walkLeases(client: RedisClient, stem: string): AsyncGenerator<FoundLease> {
   for await (const [id, run] of scan(client, `${stem}active`)) {
+    if (id.length === 0) continue; // the padding: see lib.lua
     const [token, , , , ...worker] = run.toString().split(' ');
     yield { lease: { worker: worker.join(' '), token: token!, id: id.toString() } };
   }
@@ -34,9 +35,10 @@ async function* scan(client: RedisClient, key: string): AsyncGenerator<[Buffer, 
   } while (cursor !== '0');
 }
 
-/** Claim sequence of a token. */
+/** The claim in a token, `<first sequence>-<index>`, as a number that sorts. */
 export function claimOf(token: string): number {
-  return Number(token.split('.')[1]);
+  const [first, index] = token.split('.')[1]!.split('-');
+  return Number(first) * 1_000 + Number(index);
 }
 
 /** Latest claim first, so that whoever puts them back to the front in this order restores the original one. */

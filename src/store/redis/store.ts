@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { CroreError } from '../../errors.js';
-import { type Bytes, type Entry, type Job, type Lease, type NewJob, STATES, type State } from '../../job/job.js';
-import { keepOf } from '../../job/spec.js';
+import { type Bytes, type Job, type Lease, type NewJob, STATES, type State } from '../../job/job.js';
+import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import {
   type AddOutcome,
   type Beat,
@@ -23,9 +23,10 @@ import {
   type WorkerInfo,
 } from '../store.js';
 import { addArguments, doneArguments, limitText, plainArguments, settleArguments } from './arguments.js';
-import type { Arg, RedisClient, Reply } from './client.js';
+import type { Again, Arg, RedisClient, Reply } from './client.js';
 import { decodeJob, freedKey } from './codec.js';
 import { Edges } from './edges.js';
+import { readEntries } from './entries.js';
 import type { Keys } from './keys.js';
 import { asLost, type FoundLease, latestFirst, walkLeases } from './leases.js';
 import type { ScriptName } from './scripts.js';
@@ -91,7 +92,9 @@ export class RedisStore implements Store {
     const unlimited = limits.count === undefined && limits.bytes === undefined;
     const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
     if (plain) {
-      const { reply, repeated } = await this.#run('add_plain', queue, plain);
+      const { reply, repeated } = await this.#run('add_plain', queue, plain, (args) => {
+        args[2] = '0'; // a second try may meet its own ids
+      });
       return outcomes(jobs, reply as Reply[], repeated);
     }
     const edges = this.#edges.foreign(queue, jobs);
@@ -109,17 +112,11 @@ export class RedisStore implements Store {
     const nonce = randomBytes(9).toString('base64url');
     const args = [this.#time(), worker, String(n), nonce, String(lease)];
     const { reply } = await this.#run('claim', queue, args, false);
-    const [status, more, next, first, ids, bodies, runs] = reply as [Buffer, number, Buffer, number, ...Buffer[][]];
+    const [status, more, next, first, ids, bodies, runs] = reply as [Buffer, number, Buffer, number, ...Buffer[]];
     const nextAt = text(next);
-    const entries = ids!.map((id, i): Entry => {
-      const seq = first + i;
-      if (id.length === 0) return { lease: { worker, token: `1.${seq}.${nonce}` }, task: bodies![i]! };
-      const job = decodeJob(queue, id.toString(), bodies![i]!, runs![i] ?? null);
-      return activate(job, worker, `${job.attempt + 1}.${seq}.${nonce}`);
-    });
     return {
       status: text(status) as Claim['status'],
-      entries,
+      entries: ids ? readEntries(queue, worker, { first, nonce, ids, bodies: bodies!, runs: runs! }) : [],
       more: more === 1,
       nextAt: nextAt === '' ? undefined : Number(nextAt),
     };
@@ -170,7 +167,8 @@ export class RedisStore implements Store {
   }
 
   async sweep(queue: string, options: SweepOptions): Promise<Sweep> {
-    const args = [this.#time(), String(options.lease), String(options.every)];
+    const kept = String(DEFAULT_SPEC.keep.done.ms);
+    const args = [this.#time(), String(options.lease), String(options.every), kept];
     const reply = (await this.#run('sweep', queue, args)).reply as Reply[] | null;
     if (reply === null) return { lost: [], more: false };
     const [more, outbox, edges, count] = reply as number[];
@@ -291,7 +289,12 @@ export class RedisStore implements Store {
     return this.#clock ? String(this.#clock()) : '';
   }
 
-  #run(name: ScriptName, queue: string, args: Arg[], again = true): Promise<{ reply: Reply; repeated: boolean }> {
+  #run(
+    name: ScriptName,
+    queue: string,
+    args: Arg[],
+    again: Again = true,
+  ): Promise<{ reply: Reply; repeated: boolean }> {
     const { list, stem } = this.#keys.queue(queue);
     return this.#client.run(name, [list, stem], args, again);
   }
@@ -335,14 +338,6 @@ export class RedisStore implements Store {
     );
     return chunk.map((one, i) => asLost(one, jobs[i])).filter((lost) => lost !== undefined);
   }
-}
-
-function activate(job: Job, worker: string, token: string): Entry {
-  job.state = 'active';
-  job.attempt += 1;
-  job.worker = worker;
-  job.token = token;
-  return { lease: { worker, token, id: job.id }, job };
 }
 
 function text(reply: Reply): string {

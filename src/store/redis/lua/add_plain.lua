@@ -1,25 +1,27 @@
 -- add, for jobs with nothing special about them: fresh, ready now, default priority, no key, no upstream.
--- ARGV: now, bytes of the records, then per job: id, record. Ids are distinct.
+-- ARGV: now, bytes of the records, 1 when the ids were made up for this call and cannot be known, packed list of id,
+-- record, id, record … Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
-local ids, last = {}, #ARGV
-for i = 3, last, 2 do ids[#ids + 1] = ARGV[i] end
-local known = call('HMGET', stem .. 'jobs', unpack(ids))
+local fields = cmsgpack.unpack(ARGV[4])
+local ids, n = {}, #fields / 2
+for i = 1, n do ids[i] = fields[2 * i - 1] end
+local known = ARGV[3] == '1' and {} or call('HMGET', stem .. 'jobs', unpack(ids))
 local reply, bytes = {}, tonumber(ARGV[2])
-for i = 1, #ids do
+for i = 1, n do
   if known[i] then
     reply[#reply + 1] = i
     reply[#reply + 1] = 'duplicate'
     reply[#reply + 1] = ids[i]
-    bytes = bytes - #ARGV[2 * i + 2]
+    bytes = bytes - #fields[2 * i]
   end
 end
 if #reply == 0 then
-  call('HSET', stem .. 'jobs', unpack(ARGV, 3))
+  call('HSET', stem .. 'jobs', unpack(fields))
   call('LPUSH', stem .. 'ready', unpack(ids))
 else
-  for i = 1, #ids do
+  for i = 1, n do
     if not known[i] then
-      call('HSET', stem .. 'jobs', ids[i], ARGV[2 * i + 2])
+      call('HSET', stem .. 'jobs', ids[i], fields[2 * i])
       call('LPUSH', stem .. 'ready', ids[i])
     end
   end

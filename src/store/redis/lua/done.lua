@@ -1,29 +1,45 @@
--- settle, for jobs that are simply done: one worker's, no key to free.
--- ARGV: now, keep-ms, keep-count, then per job: id, token, 'attempt crashes priority', result.
+-- settle, for jobs that are simply done: kept as by default, no key to free.
+-- ARGV: now, keep-count, packed list of groups of jobs that ended alike: 'attempt crashes priority', result, number of
+-- jobs, and per job: id, token.
 -- Reply: outbox flag, then the indexes of those whose token no longer matched.
 allow_oom()
-local keep, count = tonumber(ARGV[2]), tonumber(ARGV[3])
-local n = (#ARGV - 3) / 4
-local ids = {}
-for i = 1, n do ids[i] = ARGV[4 * i] end
-local found = call('HMGET', stem .. 'active', unpack(ids))
-local reply, live, runs, keeps, k, seen = { 0 }, {}, {}, {}, 0, {}
-local at = ' ' .. now .. ' '
-for i = 1, n do
-  local id, token = ids[i], ARGV[4 * i + 1]
-  if found[i] and not seen[id] and string.find(found[i], token, 1, true) == 1 then
-    seen[id] = true
-    k = k + 1
-    live[k], keeps[k] = id, keep
-    runs[k] = 'done ' .. ARGV[4 * i + 2] .. at .. ARGV[4 * i + 3]
-  else
-    reply[#reply + 1] = i
+local argv, find = cmsgpack.unpack(ARGV[3]), string.find
+local count, last = tonumber(ARGV[2]), #argv
+local ids, n, p = {}, 0, 1
+while p <= last do
+  local size = tonumber(argv[p + 2])
+  for i = p + 3, p + 1 + 2 * size, 2 do
+    n = n + 1
+    ids[n] = argv[i]
   end
+  p = p + 3 + 2 * size
+end
+
+local found = call('HMGET', stem .. 'active', unpack(ids))
+local reply, live, fields, k, index = { 0 }, {}, {}, 0, 0
+p = 1
+while p <= last do
+  local run, size = 'done ' .. argv[p] .. ' ' .. now .. ' ' .. argv[p + 1], tonumber(argv[p + 2])
+  for i = p + 3, p + 1 + 2 * size, 2 do
+    index = index + 1
+    local held = found[index]
+    if held and find(held, argv[i + 1], 1, true) == 1 then
+      k = k + 1
+      live[k], fields[2 * k - 1], fields[2 * k] = argv[i], argv[i], run
+    else
+      reply[#reply + 1] = index
+    end
+  end
+  p = p + 3 + 2 * size
 end
 if k == 0 then return reply end
+
 call('HDEL', stem .. 'active', unpack(live))
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
-close('done', live, runs, keeps, count)
+call('HSET', stem .. 'ended', unpack(fields))
+local over = call('LPUSH', stem .. 'recent', unpack(live)) + call('ZCARD', stem .. 'done') - count
+if over > 0 then forget(call('RPOP', stem .. 'recent', math.min(over, 1000)) or {}) end
+announce(live)
 if call('EXISTS', stem .. 'downs') == 1 then
   local told = {}
   for i = 1, k do told[2 * i - 1], told[2 * i] = live[i], 'done' end

@@ -1,5 +1,6 @@
 -- join: opens a worker's session. ARGV: now, worker, lease in ms, info. Reply: 1.
 allow_oom()
+pad()
 call('ZADD', stem .. 'workers', now + ARGV[3], ARGV[2])
 call('HSET', stem .. 'info', ARGV[2], ARGV[4])
 return 1

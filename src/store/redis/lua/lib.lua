@@ -4,9 +4,11 @@
 --   ready  list of ids | prio zset of seq..id | scheduled zset by time | blocked hash id -> upstreams left
 --   runs   hash id -> 'state attempt crashes priority at tail' of jobs that wait; none for a fresh one of priority 0
 --   active hash id -> 'token crashes priority at worker' | leased hash token -> 'worker\0task' for raw tasks
---   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping
+--   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping |
+--          recent list of done jobs that are kept as by default, newest first: a list costs a fifth of a sorted set
 --   workers zset by deadline | reserved zset of ids by deadline | meta hash of counters and flags
--- A token is '<attempt>.<claim sequence>.<nonce>'.
+-- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
+-- digits has to be rendered for each job.
 local list, stem = KEYS[1], KEYS[2]
 local call = redis.call
 
@@ -92,6 +94,22 @@ local function unlock(key, id)
   end
 end
 
+local function announce(ids)
+  if call('EXISTS', stem .. 'awaited') == 0 then return end
+  for _, id in ipairs(ids) do
+    if call('HDEL', stem .. 'awaited', id) == 1 then call('PUBLISH', stem .. 'signals', 'f' .. id) end
+  end
+end
+
+-- The claim sequence in a token.
+local function claim_of(token)
+  local first, index = string.match(token, '%.(%d+)%-(%d+)%.')
+  return first * 1000 + index
+end
+
+-- A small hash is a flat list in which every look-up is a walk; one long value makes it a table for good. No id is empty.
+local function pad() call('HSETNX', stem .. 'active', '', string.rep(' ', 65)) end
+
 -- Ends jobs in one final state: keeps their records for a while or drops them, and tells waiters.
 -- Parallel lists: ids, runs, keeps (milliseconds); count is how many records of this state may stay.
 local function close(state, ids, runs, keeps, count)
@@ -115,11 +133,7 @@ local function close(state, ids, runs, keeps, count)
     end
   end
   forget(drop)
-  if call('EXISTS', stem .. 'awaited') == 1 then
-    for _, id in ipairs(ids) do
-      if call('HDEL', stem .. 'awaited', id) == 1 then call('PUBLISH', stem .. 'signals', 'f' .. id) end
-    end
-  end
+  announce(ids)
 end
 
 -- One upstream of a blocked job has ended. An edge is a field that can be deleted once, so a second telling is harmless.

@@ -21,10 +21,16 @@ elseif state == 'scheduled' then
 elseif state == 'active' or state == 'blocked' then
   local page = call('HSCAN', stem .. state, ARGV[3] == '' and '0' or ARGV[3], 'COUNT', limit)
   local reply = { page[1] == '0' and '' or page[1] }
-  for i = 1, #page[2], 2 do reply[#reply + 1] = page[2][i] end
+  for i = 1, #page[2], 2 do
+    if page[2][i] ~= '' then reply[#reply + 1] = page[2][i] end
+  end
   return reply
 else
-  ids = call('ZREVRANGE', stem .. state, cursor, last)
+  local recent = state == 'done' and call('LLEN', stem .. 'recent') or 0
+  ids = cursor < recent and call('LRANGE', stem .. 'recent', cursor, last) or {}
+  if last >= recent then
+    for _, id in ipairs(call('ZREVRANGE', stem .. state, math.max(cursor, recent) - recent, last - recent)) do ids[#ids + 1] = id end
+  end
 end
 local reply = { #ids < limit and '' or tostring(cursor + limit) }
 for _, id in ipairs(ids) do reply[#reply + 1] = id end

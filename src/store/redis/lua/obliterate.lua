@@ -3,10 +3,11 @@
 for i = 2, #ARGV do call('UNLINK', stem .. 'deps:' .. ARGV[i]) end
 call('UNLINK', list)
 for _, name in ipairs({ 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased',
-  'ended', 'reserved', 'done', 'dead', 'cancelled',
+  'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
   'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox' }) do
   call('UNLINK', stem .. name)
 end
 call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back')
+pad()
 call('PUBLISH', stem .. 'signals', 'r')
 return 1

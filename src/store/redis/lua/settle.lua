@@ -47,7 +47,7 @@ for i = 1, n do
       bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
       stir = true
     elseif not group then
-      fronts[#fronts + 1] = { tonumber(string.match(ARGV[p + 1], '%.(%d+)%.')), p, entry }
+      fronts[#fronts + 1] = { claim_of(ARGV[p + 1]), p, entry }
     end
   end
 end

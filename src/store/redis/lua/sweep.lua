@@ -1,5 +1,5 @@
 -- sweep: the regular round of a queue.
--- ARGV: now, lease in ms, sweep interval in ms.
+-- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept.
 -- Reply: nil when another process has just done it; else: more (0 or 1), outbox (0 or 1), edges (0 or 1), number of dead
 -- workers, their ids…, ids of jobs whose reservation ended…
 allow_oom()
@@ -17,6 +17,20 @@ for _, state in ipairs({ 'done', 'dead', 'cancelled' }) do
     if #old == 1000 then more = 1 end
   end
 end
+local function forget_recent()
+  local old = call('LRANGE', stem .. 'recent', -100, -1)
+  local gone = {}
+  for i = #old, 1, -1 do
+    local _, _, _, _, at = parse(call('HGET', stem .. 'ended', old[i]))
+    if at + ARGV[4] > now then break end
+    gone[#gone + 1] = old[i]
+  end
+  if #gone == 0 then return end
+  call('RPOP', stem .. 'recent', #gone)
+  forget(gone)
+  if #gone == 100 then more = 1 end
+end
+forget_recent()
 local keys = call('ZRANGEBYSCORE', stem .. 'unique_ttl', '-inf', now, 'LIMIT', 0, 1000)
 if #keys > 0 then
   call('HDEL', stem .. 'unique', unpack(keys))
