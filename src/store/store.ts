@@ -10,6 +10,8 @@ export interface Store {
   now(): number;
   /** A second connection for the heartbeat thread, as a URL to open there; absent where only this process can beat. */
   readonly threadUrl?: string;
+  /** How many claims are worth having under way at once: one where calls are synchronous, more across a network. */
+  readonly lanes: number;
   /** What an operator should know about how this store is set up (no persistence, an eviction policy …). */
   readonly warnings: readonly string[];
 

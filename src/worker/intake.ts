@@ -13,8 +13,6 @@ interface IntakeHooks {
   onError: (error: Error, what: string) => void;
 }
 
-/** Claims under way at once: one is being worked on while the next is on the wire. */
-const FLIGHTS = 2;
 const SLOW_POLL = 5_000;
 const ERROR_PAUSE = 200;
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -40,7 +38,7 @@ export class Intake {
     private readonly store: Store,
     private readonly queue: string,
     private readonly concurrency: number,
-    private readonly slots: Pick<Slots<never>, 'room' | 'worthwhile' | 'tokens' | 'accept' | 'stop'>,
+    private readonly slots: Pick<Slots<never>, 'room' | 'share' | 'tokens' | 'accept' | 'stop'>,
     private readonly settler: Settler,
     private readonly hooks: IntakeHooks,
   ) {
@@ -95,10 +93,12 @@ export class Intake {
       if (this.#flights === 0) void this.#compare(session);
       return;
     }
-    if (this.#dry || this.#flights >= FLIGHTS || this.settler.clogged) return;
-    const room = Math.min(this.slots.room - this.#asked, MAX_BATCH);
-    if (room < 1 || (room < this.slots.worthwhile && room < this.concurrency)) return;
-    void this.#send(session, room);
+    if (this.#dry || this.#flights >= this.store.lanes || this.settler.clogged) return;
+    const room = this.slots.room - this.#asked;
+    const { share } = this.slots;
+    if (room < 1 || (room < share && room < this.concurrency)) return;
+    void this.#send(session, Math.min(room, Math.max(share, this.concurrency), MAX_BATCH));
+    if (room > share) this.fill();
   }
 
   async #send(session: Beat, n: number): Promise<void> {

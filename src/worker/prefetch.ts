@@ -12,7 +12,7 @@ export class Prefetch {
   #most: number;
 
   constructor(private readonly concurrency: number) {
-    this.#most = Math.min(MOST - Math.min(concurrency, MOST - 1), Math.max(128, 2 * concurrency));
+    this.#most = Math.min(MOST - Math.min(concurrency, MOST - 1), Math.max(192, 4 * concurrency));
   }
 
   /** A handler took this many milliseconds. */

@@ -71,9 +71,9 @@ export class Slots<T> {
     return this.#setup.options.concurrency + this.#prefetch.ahead - inHand;
   }
 
-  /** Claims are worth their round trip from this size on: slow handlers want each free slot filled at once. */
-  get worthwhile(): number {
-    return this.#cautious ? 1 : Math.max(1, Math.floor(this.#prefetch.ahead / 2));
+  /** A good size for a claim: part of what is fed ahead, so that several are under way; one where nothing is. */
+  get share(): number {
+    return this.#cautious ? 1 : Math.max(1, Math.floor(this.#prefetch.ahead / this.#setup.engine.store.lanes));
   }
 
   get tokens(): Set<string> {

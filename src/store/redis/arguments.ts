@@ -131,3 +131,13 @@ export function doneArguments(settlements: readonly Settlement[], now: string): 
   }
   return ids.size === settlements.length ? [now, String(keep.count), pack(args)] : undefined;
 }
+
+/** For a batch of raw tasks that are done. */
+export function doneTaskArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
+  const tokens: Arg[] = [];
+  for (const { lease, move } of settlements) {
+    if (move.to !== 'done' || lease.id !== undefined) return undefined;
+    tokens.push(lease.token);
+  }
+  return [now, pack(tokens)];
+}

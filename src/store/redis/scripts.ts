@@ -17,6 +17,7 @@ const NAMES = [
   'count',
   'deliver',
   'done',
+  'done_tasks',
   'get',
   'join',
   'leave',

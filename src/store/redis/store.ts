@@ -22,7 +22,14 @@ import {
   type SweepOptions,
   type WorkerInfo,
 } from '../store.js';
-import { addArguments, doneArguments, limitText, plainArguments, settleArguments } from './arguments.js';
+import {
+  addArguments,
+  doneArguments,
+  doneTaskArguments,
+  limitText,
+  plainArguments,
+  settleArguments,
+} from './arguments.js';
 import type { Again, Arg, RedisClient, Reply } from './client.js';
 import { decodeJob, freedKey } from './codec.js';
 import { Edges } from './edges.js';
@@ -51,6 +58,7 @@ export interface RedisStoreOptions {
 }
 
 export class RedisStore implements Store {
+  readonly lanes = 3;
   readonly warnings: readonly string[];
   readonly threadUrl?: string;
   readonly #client: RedisClient;
@@ -123,15 +131,11 @@ export class RedisStore implements Store {
   }
 
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
-    const simple = doneArguments(settlements, this.#time());
-    if (simple) {
-      const { reply, repeated } = await this.#run('done', queue, simple);
-      const [outbox, ...stale] = reply as number[];
-      const applied = new Array<boolean>(settlements.length).fill(true);
-      if (!repeated) for (const index of stale) applied[index - 1] = false;
-      this.#deliver(queue, outbox!);
-      return applied;
-    }
+    if (settlements.length === 0) return [];
+    const jobs = doneArguments(settlements, this.#time());
+    if (jobs) return this.#done('done', queue, jobs, settlements.length);
+    const tasks = doneTaskArguments(settlements, this.#time());
+    if (tasks) return this.#done('done_tasks', queue, tasks, settlements.length);
     const args = settleArguments(settlements, this.#time(), this.now());
     const { reply, repeated } = await this.#run('settle', queue, args);
     return this.#applied(queue, reply as number[], repeated);
@@ -303,6 +307,16 @@ export class RedisStore implements Store {
     if (this.#registered.has(queue)) return;
     await this.#client.call('SADD', this.#keys.registry, queue);
     this.#registered.add(queue);
+  }
+
+  /** The short ways to settle: their reply names only what was refused. */
+  async #done(name: 'done' | 'done_tasks', queue: string, args: Arg[], count: number): Promise<boolean[]> {
+    const { reply, repeated } = await this.#run(name, queue, args);
+    const [outbox, ...stale] = reply as number[];
+    const applied = new Array<boolean>(count).fill(true);
+    if (!repeated) for (const index of stale) applied[index - 1] = false;
+    this.#deliver(queue, outbox!);
+    return applied;
   }
 
   /** Reads the flags of a reply; what was perhaps done by a lost first try counts as done. */

@@ -9,6 +9,8 @@ export interface Statement {
   run(...values: Value[]): { changes: number | bigint; lastInsertRowid: number | bigint };
   get(...values: Value[]): Row | undefined;
   all(...values: Value[]): Row[];
+  /** Rows as arrays, which cost half of what objects do. */
+  setReturnArrays(on: boolean): void;
 }
 
 export interface Database {

@@ -28,7 +28,7 @@ export function close(tables: Tables, tally: Tally, now: number, ending: Ending)
     tally.add(ending.state, 1);
   } else {
     tables.sql('DELETE FROM jobs WHERE n = ?').run(ending.n);
-    tables.sql('DELETE FROM notes WHERE n = ?').run(ending.n);
+    if (hasNotes(tables)) tables.sql('DELETE FROM notes WHERE n = ?').run(ending.n);
   }
   const { unique } = ending.spec;
   if (unique && unique.scope !== 'window') unlock(tables, tally.queue, unique.key, ending.id);
@@ -53,10 +53,14 @@ export function prune(tables: Tables, tally: Tally, state: Terminal, count: numb
 
 /** Drops the records that `select` names; returns how many. */
 export function forget(tables: Tables, tally: Tally, state: Terminal, select: string, values: Value[]): number {
-  tables.sql(`DELETE FROM notes WHERE n IN (${select})`).run(...values);
+  if (hasNotes(tables)) tables.sql(`DELETE FROM notes WHERE n IN (${select})`).run(...values);
   const gone = Number(tables.sql(`DELETE FROM jobs WHERE n IN (${select})`).run(...values).changes);
   tally.add(state, -gone);
   return gone;
+}
+
+function hasNotes(tables: Tables): boolean {
+  return tables.sql('SELECT 1 FROM notes LIMIT 1').get() !== undefined;
 }
 
 /** One count of queues per call, for dependents may live in any. */

@@ -1,5 +1,5 @@
 import type { Lease, Terminal } from '../../job/job.js';
-import { keepOf } from '../../job/spec.js';
+import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import type { Settlement } from '../store.js';
 import { insert } from './add.js';
 import type { Row } from './driver.js';
@@ -14,17 +14,27 @@ export interface Settled {
   ended: string[];
 }
 
-export function settle(tables: Tables, queue: number, settlements: readonly Settlement[], now: number): Settled {
+/** A lease named one job and carried the token of another: the short way must not be taken for this batch. */
+export class TokenMismatch extends Error {}
+
+export function settle(
+  tables: Tables,
+  queue: number,
+  settlements: readonly Settlement[],
+  now: number,
+  careful: boolean,
+): Settled {
   const tally = new Tally(tables, queue);
   const run = new Settling(tables, tally, now);
-  const applied = settlements.map((settlement) => run.one(settlement));
+  const quick = careful ? undefined : run.simplyDone(settlements);
+  const applied = quick ?? settlements.map((settlement) => run.one(settlement));
   run.finish();
   tally.write();
   return { applied, woken: run.woken, ended: run.ended.map((job) => job.id) };
 }
 
-const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = ?, worker = NULL, token = NULL
-  WHERE n = ? AND state = ${S.active} AND token = ? AND attempt = ? AND id = ?`;
+const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL
+  WHERE n IN (SELECT value FROM json_each(?)) AND token = ? RETURNING n, id`;
 
 class Settling {
   readonly ended: { n: number; id: string; state: Terminal }[] = [];
@@ -43,7 +53,6 @@ class Settling {
     const { lease } = settlement;
     // What goes to the front is put there last of all: until then its token still stands in the row.
     if (this.#seen.has(lease.token)) return false;
-    if (this.#simplyDone(settlement)) return true;
     const row = lease.id === undefined ? leasedTask(this.tables, lease) : leasedJob(this.tables, lease);
     if (!row) return false;
     this.#seen.add(lease.token);
@@ -62,20 +71,37 @@ class Settling {
     if (this.ended.length > 0) this.woken.push(...tell(this.tables, this.tally, this.now, this.ended));
   }
 
-  /** The common case in one statement: a job that is done and whose record stays. */
-  #simplyDone({ lease, move, spec }: Settlement): boolean {
-    if (move.to !== 'done' || lease.id === undefined || spec.unique) return false;
-    const keep = spec.keep.done;
-    if (keep.ms === 0 || keep.count === 0) return false;
-    const { n, attempt, nonce } = splitToken(lease.token);
-    const { changes } = this.tables
-      .sql(DONE)
-      .run(this.now, this.now + keep.ms, move.result ?? null, n, nonce, attempt, lease.id);
-    if (changes !== 1) return false;
-    this.tally.move('active', 'done');
+  /**
+   * The common case, one statement per claim: distinct jobs that are done, returned nothing and are kept as by default.
+   * Undefined when the batch is not like that.
+   */
+  simplyDone(settlements: readonly Settlement[]): boolean[] | undefined {
+    const keep = DEFAULT_SPEC.keep.done;
+    const claims = new Map<string, number[]>();
+    const places = new Map<number, number>();
+    for (const [i, { lease, move, spec }] of settlements.entries()) {
+      const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
+      if (!simple || spec.keep.done !== keep || spec.unique) return undefined;
+      const { n, nonce } = splitToken(lease.token);
+      if (places.has(n)) return undefined;
+      places.set(n, i);
+      const claim = claims.get(nonce);
+      if (claim) claim.push(n);
+      else claims.set(nonce, [n]);
+    }
+    const applied = new Array<boolean>(settlements.length).fill(false);
+    for (const [nonce, rows] of claims) {
+      for (const [n, id] of this.tables.arrays(DONE).all(this.now, this.now + keep.ms, JSON.stringify(rows), nonce)) {
+        const place = places.get(n as number)!;
+        if (settlements[place]!.lease.id !== id) throw new TokenMismatch();
+        applied[place] = true;
+        this.ended.push({ n: n as number, id: id as string, state: 'done' });
+      }
+    }
+    this.tally.add('active', -this.ended.length);
+    this.tally.add('done', this.ended.length);
     this.#kept.set('done', keep.count);
-    this.ended.push({ n, id: lease.id, state: 'done' });
-    return true;
+    return applied;
   }
 
   #settleJob({ lease, move, spec }: Settlement, row: Row): void {
@@ -141,13 +167,10 @@ class Settling {
 }
 
 export function leasedJob(tables: Tables, lease: Lease): Row | undefined {
-  const { n, attempt, nonce } = splitToken(lease.token);
+  const { n, nonce } = splitToken(lease.token);
   return tables
-    .sql(
-      `SELECT n, seq, length(CAST(payload AS BLOB)) AS size FROM jobs
-       WHERE n = ? AND state = ${S.active} AND token = ? AND attempt = ? AND id = ?`,
-    )
-    .get(n, nonce, attempt, lease.id!);
+    .sql('SELECT n, seq, length(CAST(payload AS BLOB)) AS size FROM jobs WHERE n = ? AND token = ? AND id = ?')
+    .get(n, nonce, lease.id!);
 }
 
 export function leasedTask(tables: Tables, lease: Lease): Row | undefined {

@@ -23,7 +23,7 @@ import { claim } from './claim.js';
 import type { Committer } from './committer.js';
 import { translate } from './failure.js';
 import { count, get, held, list, workers } from './reads.js';
-import { settle } from './settle.js';
+import { settle, TokenMismatch } from './settle.js';
 import { sweep } from './sweep.js';
 import type { Tables } from './table.js';
 import type { ForeignCommits } from './watch.js';
@@ -44,6 +44,7 @@ export interface SqliteStoreOptions {
 }
 
 export class SqliteStore implements Store {
+  readonly lanes = 1;
   readonly warnings: readonly string[] = [];
   readonly threadUrl?: string;
   readonly #tables: Tables;
@@ -87,7 +88,12 @@ export class SqliteStore implements Store {
   }
 
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
-    const { applied, woken, ended } = await this.#write(queue, (n) => settle(this.#tables, n, settlements, this.now()));
+    const attempt = (careful: boolean) =>
+      this.#write(queue, (n) => settle(this.#tables, n, settlements, this.now(), careful));
+    const { applied, woken, ended } = await attempt(false).catch((error) => {
+      if (error instanceof TokenMismatch) return attempt(true);
+      throw error;
+    });
     this.#tellEnds(queue, ended, woken);
     return applied;
   }

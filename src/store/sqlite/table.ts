@@ -9,6 +9,7 @@ export const S = { blocked: 0, scheduled: 1, ready: 2, active: 3, done: 4, dead:
 /** A database with its prepared statements. */
 export class Tables {
   readonly #statements = new Map<string, Statement>();
+  readonly #arrays = new Map<string, { all(...values: Value[]): Value[][] }>();
 
   constructor(readonly db: Database) {}
 
@@ -19,6 +20,17 @@ export class Tables {
       this.#statements.set(text, statement);
     }
     return statement;
+  }
+
+  /** The same, with rows as arrays. */
+  arrays(text: string): { all(...values: Value[]): Value[][] } {
+    const known = this.#arrays.get(text);
+    if (known) return known;
+    const statement = this.db.prepare(text);
+    statement.setReturnArrays(true);
+    const typed = statement as unknown as { all(...values: Value[]): Value[][] };
+    this.#arrays.set(text, typed);
+    return typed;
   }
 
   find(name: string): number | undefined {
@@ -137,9 +149,11 @@ export function leaseToken(row: Row): string {
 }
 
 /** The parts of a token that a statement compares. */
-export function splitToken(token: string): { attempt: number; n: number; nonce: string; claim: number } {
-  const [attempt, n, claim, nonce] = token.split('.');
-  return { attempt: Number(attempt), n: Number(n), nonce: `${claim}.${nonce}`, claim: Number(claim) };
+export function splitToken(token: string): { n: number; nonce: string; claim: number } {
+  const first = token.indexOf('.');
+  const second = token.indexOf('.', first + 1);
+  const nonce = token.slice(second + 1);
+  return { n: Number(token.slice(first + 1, second)), nonce, claim: Number.parseInt(nonce, 10) };
 }
 
 export function sizeOf(body: Body): number {

@@ -1,0 +1,7 @@
+-- settle, for raw tasks that are done. ARGV: now, packed list of tokens. Reply: 0, then the indexes of those no longer held.
+allow_oom()
+local reply, leased = { 0 }, stem .. 'leased'
+for i, token in ipairs(cmsgpack.unpack(ARGV[2])) do
+  if call('HDEL', leased, token) == 0 then reply[#reply + 1] = i end
+end
+return reply
