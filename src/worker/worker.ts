@@ -95,7 +95,7 @@ export class Worker<T> {
           },
         );
         this.#joined = true;
-        this.#intake.fill();
+        this.#intake.hold(false);
         return;
       } catch (error) {
         this.#setup.onError(error as Error, `joining queue '${queue}'`);

@@ -86,6 +86,7 @@ export class Model {
   }
 
   join(worker: string, lease: number): void {
+    this.#swept ??= this.clock();
     this.#sessions.set(worker, this.clock() + lease);
   }
 

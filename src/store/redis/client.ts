@@ -44,6 +44,10 @@ export class RedisClient {
     this.#redis.on('error', (error: Error) => {
       this.#why = error.message;
     });
+    // What waited for the connection is on its way from now on.
+    this.#redis.on('ready', () => {
+      for (const flight of this.#flights) flight.sent = true;
+    });
     this.#redis.on('close', () => this.#drop());
     this.#redis.on('end', () => this.#drop());
   }
@@ -70,35 +74,35 @@ export class RedisClient {
   }
 
   /** Runs a script; the reply tells whether it may have run twice. */
-  async run(
-    name: ScriptName,
-    keys: Arg[],
-    args: Arg[],
-    again: Again = true,
-  ): Promise<{ reply: Reply; repeated: boolean }> {
-    const deadline = performance.now() + this.timeout;
+  async run(name: ScriptName, keys: Arg[], args: Arg[], again: Again = true): Promise<{ reply: Reply; repeated: boolean }> {
     let repeated = false;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return { reply: await this.#evaluate(name, keys, args), repeated };
-      } catch (error) {
-        if (error instanceof ConnectionLost && error.sent) {
-          if (!again) throw this.#uncertain(name, error);
-          if (typeof again === 'function') again(args);
-          repeated = true;
-        }
-        if (!isPassing(error) || performance.now() > deadline || this.#closed) throw this.#translate(error);
-        await new Promise((resolve) => setTimeout(resolve, Math.min(20 * attempt, 250)));
-      }
-    }
+    const reply = await this.#persist(
+      () => this.#evaluate(name, keys, args),
+      (lost) => {
+        if (!again) throw this.#uncertain(name, lost);
+        if (typeof again === 'function') again(args);
+        repeated = true;
+      },
+    );
+    return { reply, repeated };
   }
 
   /** A plain command whose repetition is harmless. */
-  async call(command: string, ...args: Arg[]): Promise<Reply> {
-    try {
-      return await this.#send(command, args);
-    } catch (error) {
-      throw this.#translate(error);
+  call(command: string, ...args: Arg[]): Promise<Reply> {
+    return this.#persist(() => this.#send(command, args));
+  }
+
+  /** Tries until there is an answer, the trouble is not of the passing kind, or the time is up. */
+  async #persist(send: () => Promise<Reply>, lost?: (error: ConnectionLost) => void): Promise<Reply> {
+    const deadline = performance.now() + this.timeout;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await send();
+      } catch (error) {
+        if (error instanceof ConnectionLost && error.sent) lost?.(error);
+        if (!isPassing(error) || performance.now() > deadline || this.#closed) throw this.#translate(error);
+        await new Promise((resolve) => setTimeout(resolve, Math.min(20 * attempt, 250)));
+      }
     }
   }
 

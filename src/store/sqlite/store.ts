@@ -107,6 +107,8 @@ export class SqliteStore implements Store {
       this.#tables
         .sql('INSERT OR REPLACE INTO sessions (queue, worker, deadline, info) VALUES (?, ?, ?, ?)')
         .run(n, worker, this.now() + session.lease, session.info);
+      // From here on a gap between sweeps is known for what it is.
+      this.#tables.sql('UPDATE queues SET swept = ? WHERE n = ? AND swept IS NULL').run(this.now(), n);
     });
   }
 

@@ -1,0 +1,269 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { Redis } from 'ioredis';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Crore, open } from '../../dist/index.js';
+import { type RedisServer, startRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const FAST = { lease: 1_000, beat: 200, sweep: 100 };
+const quiet = { onError: () => {} };
+
+describe('a Redis that fails', () => {
+  let redis: RedisServer;
+  const opened: Crore[] = [];
+  const admins: Redis[] = [];
+
+  const start = async (args: string[] = []) => {
+    redis = await startRedis(args);
+    return use(redis.url);
+  };
+  const use = async (url: string, timeout = 5_000) => {
+    const crore = await open(url, { ...quiet, timeout });
+    opened.push(crore);
+    return crore;
+  };
+  const admin = () => {
+    const client = new Redis(redis.url, { protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: null });
+    client.on('error', () => {});
+    admins.push(client);
+    return client;
+  };
+  afterEach(async () => {
+    for (const client of admins.splice(0)) client.disconnect();
+    for (const crore of opened.splice(0)) await crore.close();
+    await redis.stop();
+  });
+
+  it('loses nothing that was accepted when it is killed -9 under load and comes back', async () => {
+    const crore = await start(['--appendonly', 'yes', '--appendfsync', 'always']);
+    const queue = crore.queue<number, number>('load');
+    const handled = new Map<string, number>();
+    queue.work(
+      async (job) => {
+        handled.set(job.id!, (handled.get(job.id!) ?? 0) + 1);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        return job.payload;
+      },
+      { ...FAST, concurrency: 20, maxCrashes: 50, ...quiet },
+    );
+    const accepted: string[] = [];
+    let refused = 0;
+    const produce = (async () => {
+      for (let i = 0; i < 600; i++) {
+        await queue.add(i, { id: `j${i}`, keep: { count: 10_000 } }).then(
+          (handle) => accepted.push(handle.id),
+          () => refused++,
+        );
+      }
+    })();
+    for (let round = 0; round < 3; round++) {
+      await until('some progress', () => handled.size > 60 * (round + 1));
+      await redis.kill();
+      await redis.start();
+    }
+    await produce;
+    await until('every accepted job done', async () => (await queue.count().catch(() => ({ done: 0 }))).done >= accepted.length, 30_000);
+    const counts = await queue.count();
+    expect(counts).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0 });
+    expect(accepted.filter((id) => !handled.has(id))).toEqual([]);
+    expect(accepted.length + refused).toBe(600);
+  });
+
+  it('goes on by itself after a restart that forgot everything', async () => {
+    const crore = await start();
+    const queue = crore.queue<string>('amnesia');
+    const seen: string[] = [];
+    queue.work(async (job) => void seen.push(job.payload), { ...FAST, ...quiet });
+    await queue.add('before');
+    await until('the first job', () => seen.includes('before'));
+    await redis.kill();
+    await redis.start();
+    await until('an add to be accepted', () => queue.add('after').then(() => true, () => false));
+    await until('the job after the restart', () => seen.includes('after'));
+    expect(await crore.queues()).toEqual(['amnesia']);
+  });
+
+  it('loses and doubles nothing while scripts are flushed and connections killed', async () => {
+    const crore = await start();
+    const queue = crore.queue<number>('chaos');
+    const seen: number[] = [];
+    queue.work(async (job) => void seen.push(job.payload), { concurrency: 10, ...FAST, ...quiet });
+    const client = admin();
+    let stop = false;
+    const chaos = (async () => {
+      while (!stop) {
+        await client.script('FLUSH').catch(() => {});
+        await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes').catch(() => {});
+        await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub').catch(() => {});
+        await new Promise((resolve) => setTimeout(resolve, 30));
+      }
+    })();
+    const ids = Array.from({ length: 300 }, (_x, i) => i);
+    for (const i of ids) await queue.add(i, { id: `j${i}` });
+    stop = true;
+    await chaos;
+    await until('all handled', async () => (await queue.count()).done === ids.length, 30_000);
+    expect([...new Set(seen)].sort((a, b) => a - b)).toEqual(ids);
+  });
+
+  it('reaps nobody after the server itself stood still for several leases', async () => {
+    const crore = await start();
+    const queue = crore.queue<string>('stall');
+    const crashes: number[] = [];
+    const work = (other: Crore) =>
+      other.queue<string>('stall').work(
+        async (job) => {
+          crashes.push(job.crashes);
+          await new Promise((resolve) => setTimeout(resolve, 4_500));
+        },
+        { ...FAST, ...quiet },
+      );
+    work(crore);
+    work(await use(redis.url));
+    await queue.addMany([{ payload: 'a' }, { payload: 'b' }]);
+    await until('both to run', () => crashes.length === 2);
+    process.kill(redis.pid, 'SIGSTOP');
+    await new Promise((resolve) => setTimeout(resolve, 3 * FAST.lease));
+    process.kill(redis.pid, 'SIGCONT');
+    await until('both to end', async () => (await queue.count()).done === 2);
+    expect((await queue.list('done')).jobs.map((job) => job.crashes)).toEqual([0, 0]);
+  });
+
+  it('refuses new jobs at maxmemory and still lets work be finished', async () => {
+    const crore = await start();
+    const queue = crore.queue<string>('full');
+    await queue.addMany(Array.from({ length: 50 }, () => ({ payload: 'x'.repeat(1_000) })));
+    const client = admin();
+    await client.config('SET', 'maxmemory', '1mb');
+    await expect(queue.add('one more')).rejects.toMatchObject({ code: 'STORE_FULL' });
+    await expect(queue.push('one more')).rejects.toMatchObject({ code: 'STORE_FULL' });
+    const before = (await queue.count()).ready;
+    expect(before).toBe(50);
+    const worker = queue.work(async () => {}, { concurrency: 5, ...FAST, ...quiet });
+    await until('all done though memory is full', async () => (await queue.count()).done === 50);
+    await worker.close();
+    await client.config('SET', 'maxmemory', '0');
+    expect((await queue.add('again')).outcome).toBe('created');
+  });
+
+  it('names a key of the wrong type and changes nothing', async () => {
+    const crore = await start();
+    const queue = crore.queue<string>('wrong');
+    await queue.add('a', { priority: 3 });
+    await admin().set('crore:queues:wrong', 'not a list');
+    await expect(queue.push('task')).rejects.toMatchObject({ code: 'STORE_CORRUPT', message: expect.stringContaining('WRONGTYPE') });
+    const errors: string[] = [];
+    const worker = queue.work(async () => {}, { ...FAST, onError: (error) => void errors.push(error.message) });
+    await until('the worker to complain', () => errors.some((message) => message.includes('WRONGTYPE')));
+    await worker.close();
+    await admin().del('crore:queues:wrong');
+    expect(await queue.count()).toMatchObject({ ready: 1, active: 0 });
+  });
+
+  describe('behind a proxy that swallows answers', () => {
+    let proxy: Server;
+    let swallow = false;
+    const sockets = new Set<Socket>();
+
+    const through = async (timeout: number) => {
+      redis = await startRedis();
+      proxy = createServer((near) => {
+        const far = connect(redis.port, '127.0.0.1');
+        sockets.add(near).add(far);
+        near.pipe(far);
+        far.on('data', (chunk) => {
+          if (!swallow) near.write(chunk);
+        });
+        for (const socket of [near, far]) socket.on('error', () => {}).on('close', () => [near, far].map((one) => one.destroy()));
+      }).listen(0, '127.0.0.1');
+      await once(proxy, 'listening');
+      return use(`redis://127.0.0.1:${(proxy.address() as { port: number }).port}`, timeout);
+    };
+    afterEach(() => {
+      swallow = false;
+      for (const socket of sockets) socket.destroy();
+      sockets.clear();
+      proxy.close();
+    });
+
+    it('adds once though the first answer never came', async () => {
+      const crore = await through(1_500);
+      const queue = crore.queue<string>('lost-reply');
+      await queue.add('warm up');
+      swallow = true;
+      const adding = queue.add('x', { id: 'mine' });
+      const making = queue.add('y');
+      await new Promise((resolve) => setTimeout(resolve, 200)); // let the commands reach the server
+      swallow = false;
+      for (const socket of sockets) socket.destroy();
+      expect((await adding).outcome).toBe('created');
+      expect((await making).outcome).toBe('created');
+      expect((await queue.count()).ready).toBe(3);
+    });
+
+    it('gives back what a lost claim took', async () => {
+      const crore = await through(1_500);
+      const queue = crore.queue<string>('lost-claim');
+      const direct = await use(redis.url);
+      const seen: string[] = [];
+      const worker = queue.work(async (job) => void seen.push(job.payload), { ...FAST, concurrency: 5, ...quiet });
+      await worker.ready();
+      await queue.add('first');
+      await until('the first job', () => seen.length === 1);
+      swallow = true;
+      await direct.queue('lost-claim').addMany(['a', 'b', 'c'].map((payload) => ({ payload })));
+      await new Promise((resolve) => setTimeout(resolve, 300)); // a claim goes out, its answer does not come back
+      swallow = false;
+      for (const socket of sockets) socket.destroy();
+      await until('all of them', () => seen.length >= 4, 30_000);
+      expect([...seen].sort()).toEqual(['a', 'b', 'c', 'first']);
+      expect(await direct.queue('lost-claim').count()).toMatchObject({ ready: 0, active: 0 });
+    });
+
+    it('tells a pusher that it cannot know', async () => {
+      const crore = await through(1_500);
+      const queue = crore.queue('lost-push');
+      await queue.push('warm up');
+      swallow = true;
+      const pushing = queue.push('x').catch((error: { code: string }) => error.code);
+      await new Promise((resolve) => setTimeout(resolve, 200)); // let the command reach the server
+      swallow = false;
+      for (const socket of sockets) socket.destroy();
+      expect(await pushing).toBe('STORE_UNCERTAIN');
+    });
+
+    it('answers within its time limit when nothing comes back at all', async () => {
+      const crore = await through(500);
+      const queue = crore.queue<string>('silence');
+      await queue.add('warm up');
+      swallow = true;
+      await expect(queue.count()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
+    });
+  });
+
+  it('puts a dead worker’s jobs back once when many notice at the same moment', async () => {
+    const crore = await start();
+    const { openStore } = await import('../../dist/store/open.js');
+    const { lose } = await import('../../dist/job/transitions.js');
+    const { newJob, settlementOf } = await import('../support/jobs.js');
+    let now = 1_800_000_000_000;
+    const stores = await Promise.all(Array.from({ length: 20 }, () => openStore(redis.url, { timeout: 5_000, clock: () => now })));
+    const [store] = stores;
+    await store!.join('corpse', 'dead', { lease: 1_000, info: '' });
+    await store!.add('corpse', Array.from({ length: 30 }, (_x, i) => newJob(`j${i}`)));
+    await store!.claim({ queue: 'corpse', worker: 'dead', lease: 1_000 }, 30);
+    await store!.sweep('corpse', { lease: 1_000, every: 0 });
+    now += 1_000;
+    const applied = await Promise.all(
+      stores.map(async (one) => {
+        const { lost } = await one.sweep('corpse', { lease: 1_000, every: 0 });
+        return (await one.settle('corpse', lost.map((entry) => settlementOf(entry, lose(entry.job!, 9, 'dead'))))).filter(Boolean).length;
+      }),
+    );
+    expect(applied.reduce((sum, n) => sum + n, 0)).toBe(30);
+    expect(await crore.queue('corpse').count()).toMatchObject({ ready: 30, active: 0 });
+    expect((await crore.queue('corpse').list('ready')).jobs.map((job) => job.id)).toEqual(Array.from({ length: 30 }, (_x, i) => `j${i}`));
+    for (const one of stores) await one.close();
+  });
+});
