@@ -63,7 +63,11 @@ describe('a Redis that fails', () => {
       await redis.start();
     }
     await produce;
-    await until('every accepted job done', async () => (await queue.count().catch(() => ({ done: 0 }))).done >= accepted.length, 30_000);
+    await until(
+      'every accepted job done',
+      async () => (await queue.count().catch(() => ({ done: 0 }))).done >= accepted.length,
+      30_000,
+    );
     const counts = await queue.count();
     expect(counts).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0 });
     expect(accepted.filter((id) => !handled.has(id))).toEqual([]);
@@ -79,7 +83,12 @@ describe('a Redis that fails', () => {
     await until('the first job', () => seen.includes('before'));
     await redis.kill();
     await redis.start();
-    await until('an add to be accepted', () => queue.add('after').then(() => true, () => false));
+    await until('an add to be accepted', () =>
+      queue.add('after').then(
+        () => true,
+        () => false,
+      ),
+    );
     await until('the job after the restart', () => seen.includes('after'));
     expect(await crore.queues()).toEqual(['amnesia']);
   });
@@ -152,7 +161,10 @@ describe('a Redis that fails', () => {
     const queue = crore.queue<string>('wrong');
     await queue.add('a', { priority: 3 });
     await admin().set('crore:queues:wrong', 'not a list');
-    await expect(queue.push('task')).rejects.toMatchObject({ code: 'STORE_CORRUPT', message: expect.stringContaining('WRONGTYPE') });
+    await expect(queue.push('task')).rejects.toMatchObject({
+      code: 'STORE_CORRUPT',
+      message: expect.stringContaining('WRONGTYPE'),
+    });
     const errors: string[] = [];
     const worker = queue.work(async () => {}, { ...FAST, onError: (error) => void errors.push(error.message) });
     await until('the worker to complain', () => errors.some((message) => message.includes('WRONGTYPE')));
@@ -175,7 +187,8 @@ describe('a Redis that fails', () => {
         far.on('data', (chunk) => {
           if (!swallow) near.write(chunk);
         });
-        for (const socket of [near, far]) socket.on('error', () => {}).on('close', () => [near, far].map((one) => one.destroy()));
+        for (const socket of [near, far])
+          socket.on('error', () => {}).on('close', () => [near, far].map((one) => one.destroy()));
       }).listen(0, '127.0.0.1');
       await once(proxy, 'listening');
       return use(`redis://127.0.0.1:${(proxy.address() as { port: number }).port}`, timeout);
@@ -248,22 +261,34 @@ describe('a Redis that fails', () => {
     const { lose } = await import('../../dist/job/transitions.js');
     const { newJob, settlementOf } = await import('../support/jobs.js');
     let now = 1_800_000_000_000;
-    const stores = await Promise.all(Array.from({ length: 20 }, () => openStore(redis.url, { timeout: 5_000, clock: () => now })));
+    const stores = await Promise.all(
+      Array.from({ length: 20 }, () => openStore(redis.url, { timeout: 5_000, clock: () => now })),
+    );
     const [store] = stores;
     await store!.join('corpse', 'dead', { lease: 1_000, info: '' });
-    await store!.add('corpse', Array.from({ length: 30 }, (_x, i) => newJob(`j${i}`)));
+    await store!.add(
+      'corpse',
+      Array.from({ length: 30 }, (_x, i) => newJob(`j${i}`)),
+    );
     await store!.claim({ queue: 'corpse', worker: 'dead', lease: 1_000 }, 30);
     await store!.sweep('corpse', { lease: 1_000, every: 0 });
     now += 1_000;
     const applied = await Promise.all(
       stores.map(async (one) => {
         const { lost } = await one.sweep('corpse', { lease: 1_000, every: 0 });
-        return (await one.settle('corpse', lost.map((entry) => settlementOf(entry, lose(entry.job!, 9, 'dead'))))).filter(Boolean).length;
+        return (
+          await one.settle(
+            'corpse',
+            lost.map((entry) => settlementOf(entry, lose(entry.job!, 9, 'dead'))),
+          )
+        ).filter(Boolean).length;
       }),
     );
     expect(applied.reduce((sum, n) => sum + n, 0)).toBe(30);
     expect(await crore.queue('corpse').count()).toMatchObject({ ready: 30, active: 0 });
-    expect((await crore.queue('corpse').list('ready')).jobs.map((job) => job.id)).toEqual(Array.from({ length: 30 }, (_x, i) => `j${i}`));
+    expect((await crore.queue('corpse').list('ready')).jobs.map((job) => job.id)).toEqual(
+      Array.from({ length: 30 }, (_x, i) => `j${i}`),
+    );
     for (const one of stores) await one.close();
   });
 });

@@ -74,7 +74,12 @@ export class RedisClient {
   }
 
   /** Runs a script; the reply tells whether it may have run twice. */
-  async run(name: ScriptName, keys: Arg[], args: Arg[], again: Again = true): Promise<{ reply: Reply; repeated: boolean }> {
+  async run(
+    name: ScriptName,
+    keys: Arg[],
+    args: Arg[],
+    again: Again = true,
+  ): Promise<{ reply: Reply; repeated: boolean }> {
     let repeated = false;
     const reply = await this.#persist(
       () => this.#evaluate(name, keys, args),
