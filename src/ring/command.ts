@@ -32,26 +32,34 @@ async function start(options: Options, target: Target, log: Log): Promise<number
   // `ps` shows the command line to everybody on the machine.
   if (redact(options.url) !== options.url) process.title = 'w8y';
   if (options.prefix === '') log(`warning: no key prefix, so the keys are list and ${options.lockName}:ITEM`);
-  const [{ openStore }, { Runner }] = await Promise.all([import('./open.js'), import('./runner.js')]);
-  const runner = new Runner(options, await openStore(target, options), log);
+  const { openStore } = await import('./open.js');
+  const { Runner } = await import('./runner.js');
+  const store = await openStore(target, options);
+  const runner = new Runner(options, store, log);
   const unhook = hook(runner);
   try {
     return await runner.run();
   } finally {
-    unhook();
+    // After the caller's own exit, if it means to: the kernel closes sockets faster, 1 ms of a start that finds nothing.
+    setImmediate(() => {
+      unhook();
+      store.close();
+    });
   }
 }
 
-/** Everything the wrapper does with signals. A second TERM or INT means that the first was not heard. */
-function hook(runner: {
-  signal(name: NodeJS.Signals, again: boolean): void;
+interface Hooked {
+  signal(name: NodeJS.Signals, number: number, again: boolean): void;
   suspend(): void;
   resume(): Promise<void>;
-}): () => void {
+}
+
+/** Everything the wrapper does with signals. A second TERM or INT means that the first was not heard. */
+function hook(runner: Hooked): () => void {
   let asked = 0;
-  const onSignal = (name: NodeJS.Signals): void => {
+  const onSignal = (name: NodeJS.Signals, number: number): void => {
     if (name === 'SIGTERM' || name === 'SIGINT') asked += 1;
-    runner.signal(name, asked > 1);
+    runner.signal(name, number, asked > 1);
   };
   const onSuspend = (): void => {
     runner.suspend();

@@ -1,16 +1,13 @@
-import { spawn } from 'node:child_process';
-import { constants } from 'node:os';
 import type { Options } from './args.js';
-import { Child, type Outcome } from './child.js';
+import type { Outcome } from './child.js';
 import { now, Pause } from './clock.js';
 import { isPassing } from './failure.js';
-import { Guard } from './guard.js';
 import { Keeper, type Lease, type Loss } from './keeper.js';
 import { type Log, openAppend, showItem, writeLine } from './log.js';
-import { type Plan, planChild } from './plan.js';
 import type { RingStore } from './store.js';
-import { type Found, Idle, longestPause, Pass, randomToken } from './walker.js';
-import { Work } from './work.js';
+import { type Found, Idle, longestPause, Pass } from './walker.js';
+import type { Work } from './work.js';
+import type { Workshop } from './workshop.js';
 
 const LOST = 75;
 const FOREVER = 2 ** 31 - 1;
@@ -20,12 +17,11 @@ const PATIENCE = 5000;
 /** Walks a ring and keeps up to `jobs` children at work on its items, until something says that it is over. */
 export class Runner {
   private readonly keeper: Keeper;
-  private readonly guard: Guard;
   private readonly idle: Idle;
   private readonly works = new Set<Work>();
   private readonly refused = new Set<string>();
   private readonly pause = new Pause();
-  private readonly mark = randomToken().toString('hex');
+  private workshop: Workshop | undefined;
   private readonly joblog: number | undefined;
   private readonly most: number;
   private pass: Pass | undefined;
@@ -43,7 +39,6 @@ export class Runner {
     const { expiryMs, joblog, maxItems, continuous, jobs } = options;
     const events = { retaken: (lease: Lease) => this.retaken(lease), lost: (l: Lease, why: Loss) => this.lost(l, why) };
     this.keeper = new Keeper(store, expiryMs, events);
-    this.guard = new Guard(spawn, this.mark, log);
     this.idle = new Idle(longestPause(expiryMs));
     this.joblog = joblog === '' ? undefined : openAppend(joblog, 'job log');
     this.most = maxItems || (continuous ? Number.POSITIVE_INFINITY : jobs);
@@ -58,13 +53,12 @@ export class Runner {
       this.stop(2);
     }
     while (this.works.size > 0) await this.pause.sleep(FOREVER);
-    this.guard.close();
-    this.store.close();
+    this.workshop?.close();
     return this.code ?? 0;
   }
 
   /** TERM, INT, HUP and QUIT end the walk and go to the whole group, as from a terminal; the others to the child only. */
-  signal(name: NodeJS.Signals, again: boolean): void {
+  signal(name: NodeJS.Signals, number: number, again: boolean): void {
     const ends = name !== 'SIGUSR1' && name !== 'SIGUSR2';
     for (const { child } of this.works) {
       if (!ends) child.signal(name);
@@ -72,7 +66,7 @@ export class Runner {
     }
     if (!ends) return;
     if (this.works.size > 0) this.stop();
-    else this.stop(128 + constants.signals[name]);
+    else this.stop(128 + number);
     // Nothing is held that a slow answer could still be good for.
     if (this.works.size === 0) setTimeout(() => this.store.close(), 1000).unref();
   }
@@ -131,12 +125,19 @@ export class Runner {
   }
 
   private async begin(found: Found): Promise<void> {
-    const plan = planChild(found.item, this.options, this.mark);
+    // Loaded for the first child only: most starts of a single run find nothing to do.
+    if (!this.workshop) {
+      const { Workshop } = await import('./workshop.js');
+      this.workshop = new Workshop(this.options, this.log);
+    }
+    const plan = this.workshop.plan(found.item);
     if (typeof plan === 'string') return this.refuse(found, plan);
     if (this.options.continuous) this.pass = undefined;
     this.idle.reset();
     this.taken += 1;
-    this.start(plan, this.keeper.hold(found, found.asked));
+    const work = this.workshop.start(plan, this.keeper.hold(found, found.asked));
+    this.works.add(work);
+    void this.finish(work);
   }
 
   /** The item stays in the ring for somebody who can use it. It is told once, not on every way around. */
@@ -146,15 +147,6 @@ export class Runner {
     if (this.refused.has(shown)) return;
     if (this.refused.size < 1000) this.refused.add(shown);
     this.log(`error: item ${shown} is skipped: ${why}`);
-  }
-
-  private start(plan: Plan, lease: Lease): void {
-    const work = new Work(lease, new Child(spawn, plan, this.guard), this.options.graceMs);
-    this.works.add(work);
-    const { pid } = work.child;
-    if (pid) this.log(`${showItem(lease.item)}: ${this.options.command[0]} started, pid ${pid}`);
-    work.limit(this.options.timeoutMs, () => this.log(`${showItem(lease.item)}: timeout, ending the child`));
-    void this.finish(work);
   }
 
   private async finish(work: Work): Promise<void> {
