@@ -102,11 +102,11 @@ export class Ring implements AsyncIterable<RingItem> {
     }
   }
 
-  /** Ends all loops at their next turn and closes the connection. Release what you took by hand before. */
+  /** Frees what is still held, ends all loops at their next turn and closes the connection. */
   async close(): Promise<void> {
     this.closed = true;
     for (const sleeper of this.sleepers) sleeper.wake();
-    while (this.aborts.size > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await Promise.allSettled([...this.aborts.keys()].map((lease) => this.release(lease)));
     this.store.close();
   }
 
@@ -152,7 +152,7 @@ async function* heldWhile(item: RingItem): AsyncGenerator<RingItem, void, void> 
 }
 
 function bytesOf(item: string | Uint8Array): Buffer {
-  return typeof item === 'string' ? Buffer.from(item) : Buffer.from(item);
+  return typeof item === 'string' ? Buffer.from(item, 'utf8') : Buffer.from(item);
 }
 
 function lostError(lease: Lease, loss: Loss): CroreError {

@@ -168,11 +168,12 @@ export class Runner {
 
   private record(work: Work, { code, signal, failure }: Outcome): void {
     const item = showItem(work.lease.item);
-    const seconds = ((now() - work.started) / 1000).toFixed(3);
+    const ms = now() - work.started;
+    const seconds = (ms / 1000).toFixed(3);
     this.log(failure || `${item}: ${signal ? `killed by ${signal}` : `exit ${code}`} after ${seconds} s`);
     if (this.joblog === undefined) return;
     const whole = showItem(work.lease.item, Number.POSITIVE_INFINITY);
-    writeLine(this.joblog, `${[whole, work.date.toISOString(), seconds, code, signal].join('\t')}\n`);
+    writeLine(this.joblog, `${[whole, new Date(Date.now() - ms).toISOString(), seconds, code, signal].join('\t')}\n`);
   }
 
   /** A lock that cannot be released ends by itself, so a failure is worth a second try and a line, no more. */

@@ -45,14 +45,18 @@ export function redact(text: string): string {
 export function parseUrl(given: string): Target {
   const text = given.startsWith('@') ? fromFile(given.slice(1)) : given;
   if (text.startsWith('sqlite:')) return sqliteTarget(text);
-  if (text.startsWith('/')) return unixTarget(new URL(`unix://${text}`), text);
+  if (text.startsWith('/')) return unixTarget(parsed(`unix://${text}`, text), text);
   const scheme = text.slice(0, text.indexOf(':'));
   if (scheme === 'redis+sentinel' || scheme === 'redis+cluster') return manyTarget(text, scheme);
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url) throw bad(text, 'it is not a URL');
+  const url = parsed(text, text);
   if (scheme === 'unix' || scheme === 'redis+unix') return unixTarget(url, text);
   if (!/^(redis|valkey)s?$/.test(scheme)) throw bad(text, `unknown scheme ${scheme}:`);
   return socketTarget(url, text, scheme.endsWith('s') && scheme !== 'redis');
+}
+
+function parsed(text: string, given: string): URL {
+  if (!URL.canParse(text)) throw bad(given, 'it is not a URL');
+  return new URL(text);
 }
 
 function bad(text: string, why: string): CroreError {
@@ -99,7 +103,7 @@ function socketTarget(url: URL, text: string, secure: boolean): SocketTarget {
 }
 
 function unixTarget(url: URL, text: string): SocketTarget {
-  const path = decodeURIComponent(url.pathname);
+  const path = url.pathname.replace(/%([0-9a-f]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
   if (path.length < 2) throw bad(text, 'no socket is named');
   const common = { kind: 'socket', host: '', port: 0, tls: undefined } as const;
   return { ...common, shown: redact(text), path, ...login(url, text, url.searchParams.get('db') ?? '') };
@@ -110,10 +114,10 @@ function manyTarget(text: string, scheme: string): ManyTarget {
   const found = /^[^/]*:\/\/(?:(.*)@)?([^/?@]+)([/?].*)?$/.exec(text);
   if (!found) throw bad(text, 'no host is named');
   const [, user, hosts, rest] = found;
-  const url = new URL(`redis://${user === undefined ? '' : `${user}@`}host${rest ?? ''}`);
+  const url = parsed(`redis://${user === undefined ? '' : `${user}@`}host${rest ?? ''}`, text);
   const parts = url.pathname.split('/').filter(Boolean);
   const sentinel = scheme === 'redis+sentinel';
-  const name = sentinel ? decodeURIComponent(parts.shift() ?? '') : '';
+  const name = sentinel ? (parts.shift() ?? '') : '';
   if (sentinel && name === '')
     throw bad(text, 'the name of the primary is missing, as in redis+sentinel://host:26379/NAME');
   const port = sentinel ? 26379 : 6379;

@@ -4,8 +4,6 @@ import type { Lease, Loss } from './keeper.js';
 
 /** One child at work on one item: when to end it, and what it came to. */
 export class Work {
-  readonly started = now();
-  readonly date = new Date();
   /** Why we ended it ourselves, if we did. */
   ending: 'lost' | 'timeout' | undefined;
   private killer: NodeJS.Timeout | undefined;
@@ -14,6 +12,8 @@ export class Work {
   constructor(
     readonly lease: Lease,
     readonly child: Child,
+    /** The moment before the child was started, on the monotonic clock. */
+    readonly started: number,
     private readonly graceMs: number,
   ) {}
 

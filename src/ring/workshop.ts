@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { Options } from './args.js';
 import { Child } from './child.js';
+import { now } from './clock.js';
 import { Guard } from './guard.js';
 import type { Lease } from './keeper.js';
 import { type Log, showItem } from './log.js';
@@ -28,7 +29,8 @@ export class Workshop {
   start(plan: Plan, lease: Lease): Work {
     const { graceMs, timeoutMs, command } = this.options;
     const shown = showItem(lease.item);
-    const work = new Work(lease, new Child(spawn, plan, this.guard), graceMs);
+    const started = now();
+    const work = new Work(lease, new Child(spawn, plan, this.guard), started, graceMs);
     const { pid } = work.child;
     if (pid) this.log(`${shown}: ${command[0]} started, pid ${pid}`);
     work.limit(timeoutMs, () => this.log(`${shown}: timeout, ending the child`));
