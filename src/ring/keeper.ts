@@ -12,6 +12,11 @@ export interface Lease extends Held {
   loss: Loss | undefined;
 }
 
+/** The moment on the monotonic clock by which nothing may work on the item any more. */
+export function deadBy(lease: Lease, expiryMs: number): number {
+  return lease.until - expiryMs / 20;
+}
+
 export interface KeeperEvents {
   /** The lock was gone and is ours again, with the same token. */
   retaken(lease: Lease): void;
@@ -25,13 +30,14 @@ const PAUSED = 250;
 
 /**
  * Extends all held locks, three times per expiry, in one call. A lease is given up as `silent` a fifth of the expiry before its
- * end: that is the time in which its work can be stopped before anybody else can hold the item.
+ * end, and its work must be dead a twentieth before it: after the end anybody may hold the item.
  */
 export class Keeper {
   private readonly leases = new Set<Lease>();
   private readonly pause = new Pause();
   private running = false;
   private excused = false;
+  private asking: Promise<number> | undefined;
 
   constructor(
     private readonly store: RingStore,
@@ -68,8 +74,15 @@ export class Keeper {
     this.running = false;
   }
 
-  /** One call for all leases; gives back when the next one is due. */
-  private async round(): Promise<number> {
+  /** One call for all leases; gives back when the next one is due. Never two at once: they would see each other's locks. */
+  private round(): Promise<number> {
+    this.asking ??= this.ask().finally(() => {
+      this.asking = undefined;
+    });
+    return this.asking;
+  }
+
+  private async ask(): Promise<number> {
     const watched = [...this.leases];
     const asked = now();
     const within = this.patience(watched, asked);

@@ -198,6 +198,6 @@ export class Runner {
     const why = loss === 'foreign' ? 'somebody else has the lock' : 'the lock could not be refreshed in time';
     const ends = this.options.onLost === 'term';
     this.log(`error: ${showItem(lease.item)}: ${why}${ends ? ', ending the child' : ''}`);
-    if (ends) work?.lose(loss);
+    if (ends) work?.lose(loss, this.options.expiryMs);
   }
 }

@@ -1,6 +1,6 @@
 import type { Child, Outcome } from './child.js';
 import { now } from './clock.js';
-import type { Lease, Loss } from './keeper.js';
+import { deadBy, type Lease, type Loss } from './keeper.js';
 
 /** One child at work on one item: when to end it, and what it came to. */
 export class Work {
@@ -26,8 +26,8 @@ export class Work {
   }
 
   /** With a silent store the child must be gone before our deadline; otherwise it has its whole grace. */
-  lose(loss: Loss): void {
-    const left = Math.max(0, this.lease.until - now());
+  lose(loss: Loss, expiryMs: number): void {
+    const left = Math.max(0, deadBy(this.lease, expiryMs) - now());
     this.end('lost', loss === 'silent' ? Math.min(left, this.graceMs) : this.graceMs);
   }
 
