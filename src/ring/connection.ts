@@ -30,7 +30,7 @@ export class Connection implements Link {
 
   async call(args: readonly (string | Buffer)[], within: number): Promise<Reply> {
     const late = now() + within;
-    if (!this.socket) await this.opened(within);
+    if (!this.socket || this.opening) await inTime(this.opened(within), within, this.target.shown);
     const reply = await this.send(args, Math.max(1, late - now()));
     if (reply instanceof ServerError) throw serverFailure(this.target.shown, reply);
     return reply;
@@ -65,21 +65,19 @@ export class Connection implements Link {
     socket.on('data', (chunk: Buffer) => this.receive(chunk));
     socket.on('error', (error) => this.socket === socket && this.break(error));
     socket.on('close', () => this.socket === socket && this.break(new Error('the server closed the connection')));
-    this.greet();
+    await this.greet(within);
   }
 
-  /** Written in front of the first command, in the same packet; a refusal is kept and answers everything after it. */
-  private greet(): void {
+  /** Answered before anything else is sent: behind a refused login or database, commands would work on the wrong keys. */
+  private async greet(within: number): Promise<void> {
     const { user, password, db } = this.target;
     const lines: string[][] = [];
     if (password !== '') lines.push(user === '' ? ['AUTH', password] : ['AUTH', user, password]);
     if (db !== 0) lines.push(['SELECT', String(db)]);
-    for (const line of lines) {
-      const resolve = (reply: Reply): void => {
-        if (reply instanceof ServerError) this.refuse(serverFailure(this.target.shown, reply));
-      };
-      this.pending.push({ resolve, reject: () => {}, timer: undefined });
-      this.socket?.write(encode(line));
+    for (const reply of await Promise.all(lines.map((line) => this.send(line, within)))) {
+      if (!(reply instanceof ServerError)) continue;
+      this.break(new Error('refused'));
+      throw serverFailure(this.target.shown, reply);
     }
   }
 
@@ -96,10 +94,7 @@ export class Connection implements Link {
   }
 
   private break(cause: Error): void {
-    this.refuse(unreachable(this.target.shown, cause));
-  }
-
-  private refuse(failure: Error): void {
+    const failure = unreachable(this.target.shown, cause);
     this.socket?.destroy();
     this.socket = undefined;
     for (const { reject, timer } of this.pending.splice(0)) {
@@ -109,10 +104,31 @@ export class Connection implements Link {
   }
 }
 
+/** Whoever began to connect may have more patience than the caller who joins. */
+async function inTime(opening: Promise<void>, within: number, shown: string): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(
+      () => reject(unreachable(shown, new Error(`no connection within ${Math.round(within)} ms`))),
+      within,
+    );
+  });
+  try {
+    await Promise.race([opening, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function connect(target: SocketTarget, within: number): Promise<Socket> {
   if (target.host !== 'localhost') return connectTo(target, target.host, within);
   // The loopback needs no name lookup: 5 ms of a start on an idle machine.
-  return connectTo(target, '127.0.0.1', within).catch(() => connectTo(target, '::1', within));
+  return connectTo(target, '127.0.0.1', within).catch((refused: NodeJS.ErrnoException) => {
+    if (refused.code !== 'ECONNREFUSED') throw refused;
+    return connectTo(target, '::1', within).catch(() => {
+      throw refused;
+    });
+  });
 }
 
 async function connectTo(target: SocketTarget, host: string, within: number): Promise<Socket> {
