@@ -3,8 +3,8 @@
  * Reply: {length, index after the last one looked at, the item whose lock was set, if any}.
  *
  * It looks before it moves: a stretch of locked items costs one LRANGE and one MGET and no write at all, and going once
- * around a ring without a find leaves it as it was. Moving each item by itself: 6 times the server time, and every step
- * of an idle ring in the append-only file. Stretches grow, since the first item is mostly free.
+ * around a ring without a find leaves it as it was. Moving each item by itself: twice the server time, and every step of an
+ * idle ring in the append-only file. Stretches grow, since the first item is mostly free.
  */
 export const TAKE = `
 local length = redis.call('LLEN', KEYS[1])
