@@ -30,7 +30,8 @@ export class Connection implements Link {
 
   async call(args: readonly (string | Buffer)[], within: number): Promise<Reply> {
     const late = now() + within;
-    if (!this.socket || this.opening) await inTime(this.opened(within), within, this.target.shown);
+    if (this.opening) await inTime(this.opening, within, this.target.shown);
+    else if (!this.socket) await this.opened(within);
     const reply = await this.send(args, Math.max(1, late - now()));
     if (reply instanceof ServerError) throw serverFailure(this.target.shown, reply);
     return reply;
