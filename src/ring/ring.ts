@@ -76,12 +76,12 @@ export class Ring implements AsyncIterable<RingItem> {
 
   /** The next free item, or undefined after one way around the ring. Release it when done. */
   async take(): Promise<RingItem | undefined> {
-    return this.next(new Pass(this.store, this.patience));
+    return this.next(new Pass(this.store, this.patience, this.expiryMs));
   }
 
   /** Once around the ring, then the loop ends. */
   async *pass(): AsyncGenerator<RingItem, void, void> {
-    const pass = new Pass(this.store, this.patience);
+    const pass = new Pass(this.store, this.patience, this.expiryMs);
     for (;;) {
       const item = await this.next(pass);
       if (!item) return;

@@ -106,7 +106,7 @@ export class Runner {
 
   /** The next free item. One way around is all there is for a single run; a continuous one starts another after each find. */
   private async look(): Promise<Found | undefined> {
-    this.pass ??= new Pass(this.store, PATIENCE);
+    this.pass ??= new Pass(this.store, PATIENCE, this.options.expiryMs);
     try {
       const found = await this.pass.next();
       this.connected = true;

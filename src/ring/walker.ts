@@ -18,6 +18,7 @@ export class Pass {
   constructor(
     private readonly store: RingStore,
     private readonly within: number,
+    private readonly expiryMs: number,
   ) {}
 
   /** The next free item, locked; undefined when the way around is over. */
@@ -35,10 +36,16 @@ export class Pass {
       this.left -= next - this.from;
       // A find rotates the ring up to itself, so the next look starts at the left again.
       this.from = item ? 0 : next;
-      if (item) return { item, token, asked };
-      if (this.from >= length) return undefined;
+      if (item && this.isFresh(asked)) return { item, token, asked };
+      if (item) await this.store.release({ item, token }, 0, this.within);
+      else if (this.from >= length) return undefined;
     }
     return undefined;
+  }
+
+  /** An answer that took too long leaves no time to refresh before the lock ends: that find is given back. */
+  private isFresh(asked: number): boolean {
+    return now() - asked < this.expiryMs / 3;
   }
 }
 
