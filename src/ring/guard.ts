@@ -21,9 +21,19 @@ while read -r sign group; do
   esac
 done
 for group in $live; do kill -KILL "-$group"; done 2>/dev/null
+# Some greps do not look past the first NUL of a file.
+if printf 'a\\0b' | grep -qF b; then
+  marked() { grep -lsF "$1" /proc/[0-9]*/environ; }
+else
+  marked() {
+    for file in /proc/[0-9]*/environ; do
+      case $(tr '\\0' ' ' <"$file") in *"$1"*) echo "$file" ;; esac
+    done 2>/dev/null
+  }
+fi
 round=0
 while [ -r /proc/self/environ ] && [ $round -lt 100 ]; do
-  found=$(grep -lsF "$1" /proc/[0-9]*/environ)
+  found=$(marked "$1")
   [ -n "$found" ] || exit 0
   for file in $found; do
     pid=\${file#/proc/}
