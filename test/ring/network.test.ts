@@ -71,6 +71,29 @@ describe('a bad network', () => {
     expect(await redis.client.exists(lock())).toBe(0);
   });
 
+  it('is not blamed for a wrapper that was stopped while it waited for an answer', async () => {
+    const child = begin('-x', '1', ...SLEEPER);
+    await child.says('pid');
+    let answer = (): void => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    let asked = false;
+    proxy.onReply = async () => {
+      asked = true;
+      await answered;
+      return true;
+    };
+    await until('it waits for an answer', () => asked, { every: 1 });
+    child.signal('SIGSTOP');
+    await until('the lock has ended', async () => (await redis.client.exists(lock())) === 0);
+    answer();
+    child.signal('SIGCONT');
+    await child.complains('the lock was gone and is taken back');
+    child.signal('SIGTERM');
+    expect((await child.ended).code).toBe(143);
+  });
+
   it('that swallows everything makes the wrapper end its child before the lock ends', async () => {
     await inFolder(async (dir) => {
       const pulse = join(dir, 'pulse');
