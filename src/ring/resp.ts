@@ -13,12 +13,19 @@ export class ServerError {
 
 const END = Buffer.from('\r\n');
 
+/** Text is gathered and turned into bytes once per stretch: the first command is on the path of every start. */
 export function encode(args: readonly (string | Buffer)[]): Buffer {
-  const parts: Buffer[] = [Buffer.from(`*${args.length}\r\n`)];
+  const parts: Buffer[] = [];
+  let text = `*${args.length}\r\n`;
   for (const arg of args) {
-    const bytes = typeof arg === 'string' ? Buffer.from(arg) : arg;
-    parts.push(Buffer.from(`$${bytes.length}\r\n`), bytes, END);
+    if (typeof arg === 'string') {
+      text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`;
+      continue;
+    }
+    parts.push(Buffer.from(`${text}$${arg.length}\r\n`), arg);
+    text = '\r\n';
   }
+  parts.push(Buffer.from(text));
   return Buffer.concat(parts);
 }
 

@@ -53,8 +53,9 @@ describe('the Redis protocol', () => {
 
   it('writes commands as arrays of byte strings that read back the same', () => {
     fc.assert(
-      fc.property(fc.array(bytes, { minLength: 1 }), (args) => {
-        expect(new Decoder().push(encode(args))).toEqual([args]);
+      fc.property(fc.array(fc.oneof(bytes, fc.string({ unit: 'grapheme' })), { minLength: 1 }), (args) => {
+        const expected = args.map((arg) => (typeof arg === 'string' ? Buffer.from(arg) : arg));
+        expect(new Decoder().push(encode(args))).toEqual([expected]);
       }),
     );
   });
