@@ -180,7 +180,7 @@ describe('-c', () => {
     await new Promise((resolve) => setTimeout(resolve, 2000));
     await redis.client.config('RESETSTAT');
     const [used, begun] = [cpuSeconds(child.pid), Date.now()];
-    await new Promise((resolve) => setTimeout(resolve, 4000));
+    await new Promise((resolve) => setTimeout(resolve, 3000));
     const seconds = (Date.now() - begun) / 1000;
     expect((await redis.calls('eval')) / seconds).toBeLessThan(8);
     // One per cent, and two ticks of the kernel's clock that counts in hundredths of a second.
