@@ -23,6 +23,12 @@ export interface StartOptions {
   command?: string[];
 }
 
+// What a failed test leaves running ends with its file: the wrapper by this, its children by the guard.
+const living = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const each of living) each.kill('SIGKILL');
+});
+
 /** A started w8y with everything it has written so far. */
 export class Running {
   private readonly chunks: Buffer[] = [];
@@ -32,6 +38,8 @@ export class Running {
   constructor(private readonly process: ChildProcess) {
     process.stdout?.on('data', (chunk: Buffer) => this.chunks.push(chunk));
     process.stderr?.on('data', (chunk: Buffer) => this.errors.push(chunk));
+    living.add(process);
+    process.once('exit', () => living.delete(process));
     this.ended = new Promise((resolve, reject) => {
       process.once('error', reject);
       process.once('close', (code, signal) => resolve({ code, signal, ...this.written }));
