@@ -1,0 +1,17 @@
+import type { RingLayout, RingStore } from './store.js';
+import type { Target } from './url.js';
+
+/** Each kind of store loads only what it needs, and connects on first use. */
+export async function openStore(target: Target, layout: RingLayout): Promise<RingStore> {
+  if (target.kind === 'sqlite') {
+    const { SqliteRing } = await import('./sqlite.js');
+    return new SqliteRing(target.file, layout);
+  }
+  const { RedisRing } = await import('./redis.js');
+  if (target.kind === 'socket') {
+    const { Connection } = await import('./connection.js');
+    return new RedisRing(new Connection(target), layout);
+  }
+  const { manyHosts } = await import('./manyhosts.js');
+  return new RedisRing(manyHosts(target, layout.prefix), layout);
+}

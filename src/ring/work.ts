@@ -1,0 +1,52 @@
+import type { Child, Outcome } from './child.js';
+import { now } from './clock.js';
+import { deadBy, type Lease, type Loss } from './keeper.js';
+
+/** One child at work on one item: when to end it, and what it came to. */
+export class Work {
+  /** Why we ended it ourselves, if we did. */
+  ending: 'lost' | 'timeout' | undefined;
+  private killer: NodeJS.Timeout | undefined;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    readonly lease: Lease,
+    readonly child: Child,
+    /** The moment before the child was started, on the monotonic clock. */
+    readonly started: number,
+    private readonly graceMs: number,
+  ) {}
+
+  limit(ms: number, whenLate: () => void): void {
+    if (ms === 0) return;
+    this.timer = setTimeout(() => {
+      whenLate();
+      this.end('timeout', this.graceMs);
+    }, ms);
+  }
+
+  /** With a silent store the child must be gone before our deadline; otherwise it has its whole grace. */
+  lose(loss: Loss, expiryMs: number): void {
+    const left = Math.max(0, deadBy(this.lease, expiryMs) - now());
+    this.end('lost', loss === 'silent' ? Math.min(left, this.graceMs) : this.graceMs);
+  }
+
+  async outcome(): Promise<Outcome> {
+    const outcome = await this.child.ended;
+    clearTimeout(this.timer);
+    clearTimeout(this.killer);
+    // The item is about to be somebody else's: what the child left behind in its group must not go on with it.
+    if (this.ending) this.child.signalGroup('SIGKILL');
+    return outcome;
+  }
+
+  private end(why: 'lost' | 'timeout', graceMs: number): void {
+    if (this.ending === 'lost') return;
+    this.ending = why;
+    clearTimeout(this.killer);
+    this.killer = setTimeout(() => this.child.signalGroup('SIGKILL'), graceMs);
+    this.child.signalGroup('SIGTERM');
+    // A stopped process hears SIGTERM only when it goes on.
+    this.child.signalGroup('SIGCONT');
+  }
+}
