@@ -11,7 +11,7 @@ import { pack } from './pack.js';
 export function isPlain(job: NewJob): boolean {
   const { spec } = job;
   if (job.priority !== 0 || job.delay !== undefined || job.at !== undefined) return false;
-  return spec === DEFAULT_SPEC || (spec.unique === undefined && spec.needs === undefined);
+  return spec === DEFAULT_SPEC || (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0);
 }
 
 export function plainArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {

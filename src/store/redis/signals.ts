@@ -30,6 +30,11 @@ export class Signals {
     };
   }
 
+  /** Tells listeners of this process of work that is on its way: their claim follows it on the same connection. */
+  nudge(channel: string): void {
+    this.#emit(channel, { type: 'work' });
+  }
+
   close(): void {
     this.#listeners.clear();
     this.#connection?.disconnect();

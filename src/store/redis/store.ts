@@ -91,7 +91,7 @@ export class RedisStore implements Store {
     const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
     const args: Arg[] = [this.#time(), limitText(limits.count), limitText(limits.bytes), String(bytes)];
     for (const task of tasks) args.push(asBuffer(task));
-    return (await this.#run('push', queue, args, false)).reply === 1;
+    return (await this.#bring('push', queue, args, false)).reply === 1;
   }
 
   async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
@@ -100,7 +100,7 @@ export class RedisStore implements Store {
     const unlimited = limits.count === undefined && limits.bytes === undefined;
     const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
     if (plain) {
-      const { reply, repeated } = await this.#run('add_plain', queue, plain, (args) => {
+      const { reply, repeated } = await this.#bring('add_plain', queue, plain, (args) => {
         args[2] = '0'; // a second try may meet its own ids
       });
       return outcomes(jobs, reply as Reply[], repeated);
@@ -109,7 +109,7 @@ export class RedisStore implements Store {
     const states = await this.#edges.link(edges);
     const missing = states.indexOf('missing');
     if (missing >= 0) throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
-    const { reply, repeated } = await this.#run('add', queue, addArguments(queue, jobs, now, createdAt, limits));
+    const { reply, repeated } = await this.#bring('add', queue, addArguments(queue, jobs, now, createdAt, limits));
     const [first, second] = reply as Reply[];
     if (first !== undefined && text(first) === 'unknown') throw unknown(queue, text(second!));
     await this.#edges.settle(edges);
@@ -301,6 +301,18 @@ export class RedisStore implements Store {
   ): Promise<{ reply: Reply; repeated: boolean }> {
     const { list, stem } = this.#keys.queue(queue);
     return this.#client.run(name, [list, stem], args, again);
+  }
+
+  /** Runs a script that brings work, and tells workers of this process without waiting for the server to do so. */
+  #bring(
+    name: ScriptName,
+    queue: string,
+    args: Arg[],
+    again: Again = true,
+  ): Promise<{ reply: Reply; repeated: boolean }> {
+    const running = this.#run(name, queue, args, again);
+    this.#signals.nudge(this.#keys.queue(queue).channel);
+    return running;
   }
 
   async #register(queue: string): Promise<void> {

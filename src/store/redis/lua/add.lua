@@ -90,6 +90,7 @@ for index, item in ipairs(items) do
     room, space = room - 1, space - #record
     local at = ARGV[p + 3] ~= '' and tonumber(ARGV[p + 3]) or now + ARGV[p + 4]
     call('HSET', stem .. 'jobs', id, record)
+    if (string.byte(record) - 48) % 4 > 0 then call('HSETNX', stem .. 'meta', 'minds', 1) end
     local left, failed = wire(id, item.needs)
     if failed then
       local keep, count = string.match(ARGV[p + 8], '^(%d+) (%d+)')

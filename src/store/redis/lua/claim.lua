@@ -109,9 +109,10 @@ local function digits(i)
   return DIGIT[(i - tens) / 100] .. DIGIT[(tens - ones) / 10] .. DIGIT[ones]
 end
 
--- The record says what a claim has to know: see codec.ts.
-local function mind(id, record, flags)
-  local offset = 11
+-- The record says what a claim has to know: see codec.ts. Only looked at once the queue has had such a job.
+local minding = call('HEXISTS', stem .. 'meta', 'minds') == 1
+local function mind(id, record)
+  local flags, offset = string.byte(record) - 48, 11
   if flags % 2 == 1 then
     local ms = string.match(record, '^(%d+);', offset)
     offset = offset + #ms + 1
@@ -137,13 +138,12 @@ local function lease_job(id, record, run)
   end
   k = k + 2
   bytes = bytes + #record
-  local flags = string.byte(record) - 48
-  if flags % 4 > 0 then mind(id, record, flags) end
+  if minding then mind(id, record) end
 end
 
 -- The same for a batch of fresh jobs, the common case: ten tokens differ in their last digit only.
 local function lease_fresh()
-  local byte, prefix = string.byte, nil
+  local prefix
   for i = 1, #ids do
     local ones = (i - 1) % 10
     if ones == 0 then prefix = fresh_head .. string.sub(digits(i - 1), 1, 2) end
@@ -151,8 +151,7 @@ local function lease_fresh()
     fields[k + 1], fields[k + 2] = ids[i], prefix .. DIGIT[ones] .. fresh_tail
     k = k + 2
     bytes = bytes + #record
-    local flags = byte(record) - 48
-    if flags % 4 > 0 then mind(ids[i], record, flags) end
+    if minding then mind(ids[i], record) end
   end
 end
 

@@ -16,7 +16,7 @@ while p <= last do
 end
 
 local found = call('HMGET', stem .. 'active', unpack(ids))
-local reply, live, fields, k, index = { 0 }, {}, {}, 0, 0
+local reply, live, fields, k, index = { 0 }, ids, {}, 0, 0
 p = 1
 while p <= last do
   local run, size = 'done ' .. argv[p] .. ' ' .. now .. ' ' .. argv[p + 1], tonumber(argv[p + 2])
@@ -24,8 +24,8 @@ while p <= last do
     index = index + 1
     local held = found[index]
     if held and find(held, argv[i + 1], 1, true) == 1 then
-      k = k + 1
-      live[k], fields[2 * k - 1], fields[2 * k] = argv[i], argv[i], run
+      fields[k + 1], fields[k + 2] = argv[i], run
+      k = k + 2
     else
       reply[#reply + 1] = index
     end
@@ -33,6 +33,10 @@ while p <= last do
   p = p + 3 + 2 * size
 end
 if k == 0 then return reply end
+if k < 2 * n then
+  live = {}
+  for i = 1, k, 2 do live[#live + 1] = fields[i] end
+end
 
 call('HDEL', stem .. 'active', unpack(live))
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
@@ -42,7 +46,7 @@ if over > 0 then forget(call('RPOP', stem .. 'recent', math.min(over, 1000)) or 
 announce(live)
 if call('EXISTS', stem .. 'downs') == 1 then
   local told = {}
-  for i = 1, k do told[2 * i - 1], told[2 * i] = live[i], 'done' end
+  for i, id in ipairs(live) do told[2 * i - 1], told[2 * i] = id, 'done' end
   reply[1] = tell(told)
 end
 return reply

@@ -1,0 +1,138 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { ERRORS } from '../../dist/index.js';
+import { STATES } from '../../dist/job/job.js';
+import { TRANSITIONS } from '../../dist/job/states.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+
+/** Rows of the Markdown table whose header starts with these words. */
+function table(text: string, ...words: string[]): string[][] {
+  const rows = text.split('\n').map((line) =>
+    line.startsWith('|')
+      ? line
+          .split('|')
+          .slice(1, -1)
+          .map((cell) => cell.trim())
+      : undefined,
+  );
+  const header = rows.findIndex((row) => row && words.every((word, i) => row[i] === word));
+  const end = rows.findIndex((row, i) => i > header && row === undefined);
+  return rows.slice(header + 2, end < 0 ? undefined : end) as string[][];
+}
+
+describe('the documentation says what the code does', () => {
+  it('states: the table of transitions', () => {
+    const rows = table(read('docs/states.md'), 'from', 'event');
+    expect(rows).toEqual(TRANSITIONS.map(({ from, event, to, when }) => [from, event, to, when]));
+  });
+
+  it('states: every state can be reached and none but the ended are dead ends', () => {
+    for (const state of STATES)
+      expect(
+        TRANSITIONS.some(({ to }) => to === state),
+        state,
+      ).toBe(true);
+    const ends = STATES.filter((state) => !TRANSITIONS.some(({ from }) => from === state));
+    expect(ends).toEqual(['done', 'cancelled']);
+  });
+
+  it('errors: every code with its meaning', () => {
+    const rows = table(read('docs/errors.md'), 'code', 'meaning');
+    expect(rows).toEqual(Object.entries(ERRORS).map(([code, meaning]) => [`\`${code}\``, meaning]));
+  });
+
+  it('README: the twelve lines run and print what they promise', () => {
+    const code = /```js\n([\s\S]*?)```/.exec(read('README.md'))![1]!;
+    const dir = mkdtempSync(join(tmpdir(), 'crore-readme-'));
+    const file = join(dir, 'twelve.mjs');
+    const library = new URL('../../dist/index.js', import.meta.url).href;
+    writeFileSync(file, code.replace("'crore'", `'${library}'`));
+    const { stdout, stderr, status } = spawnSync(process.execPath, [file], {
+      cwd: dir,
+      encoding: 'utf8',
+      timeout: 30_000,
+    });
+    rmSync(dir, { recursive: true });
+    expect({ status, stderr, stdout }).toEqual({
+      status: 0,
+      stderr: '',
+      stdout: 'mail to ada@example.org\n{ sent: true }\n',
+    });
+  });
+
+  it('links lead somewhere', () => {
+    const pages = [
+      'README.md',
+      'CONTRIBUTING.md',
+      ...readdirSync(join(root, 'docs'), { recursive: true }).map((name) => `docs/${name}`),
+    ];
+    for (const page of pages.filter((name) => name.endsWith('.md'))) {
+      for (const [, target] of read(page).matchAll(/\]\((?!https?:)([^)#]+)\)/g)) {
+        expect(() => readdirOrFile(resolve(root, dirname(page), target!)), `${page} → ${target}`).not.toThrow();
+      }
+    }
+  });
+});
+
+function readdirOrFile(path: string): void {
+  try {
+    readFileSync(path);
+  } catch {
+    readdirSync(path);
+  }
+}
+
+describe('imports point one way', () => {
+  /** A room may import from itself and from rooms further right. The library door (files of src/ itself) stands after cli. */
+  const ORDER = ['cli', '.', 'ring', 'worker', 'engine', 'store', 'job'];
+  /** What everybody may use. */
+  const COMMON = ['errors.ts'];
+
+  const files = readdirSync(join(root, 'src'), { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('.ts'));
+  const room = (file: string) => (file.includes('/') ? file.split('/')[0]! : '.');
+
+  it('cli → library → ring | worker → engine → store → job', () => {
+    const wrong: string[] = [];
+    for (const file of files) {
+      const text = readFileSync(join(root, 'src', file), 'utf8');
+      for (const [, target] of text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
+        const path = relative(join(root, 'src'), resolve(root, 'src', dirname(file), target!)).replace(/\.js$/, '.ts');
+        if (COMMON.includes(path)) continue;
+        if (ORDER.indexOf(room(path)) < ORDER.indexOf(room(file))) wrong.push(`${file} imports ${path}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('every room is in the order', () => {
+    expect([...new Set(files.map(room))].filter((name) => !ORDER.includes(name))).toEqual([]);
+  });
+
+  it('only the command line ends the process or hears signals', () => {
+    const owners = /^(cli\/|ring\/(command|w8y)\.ts)/;
+    const guilty = files.filter(
+      (file) =>
+        !owners.test(file) && /process\.(exit\(|on\(|once\()/.test(readFileSync(join(root, 'src', file), 'utf8')),
+    );
+    expect(guilty).toEqual([]);
+  });
+
+  it('the ring takes nothing of ours but the SQLite driver', () => {
+    const taken = files
+      .filter((file) => file.startsWith('ring/'))
+      .flatMap((file) =>
+        [...readFileSync(join(root, 'src', file), 'utf8').matchAll(/from '(\.\.\/[^']+)'/g)].map(
+          ([, target]) => target,
+        ),
+      );
+    expect(new Set(taken)).toEqual(new Set(['../errors.js', '../store/sqlite/driver.js']));
+  });
+});
