@@ -12,7 +12,7 @@ export class Prefetch {
   #most: number;
 
   constructor(private readonly concurrency: number) {
-    this.#most = Math.min(MOST - Math.min(concurrency, MOST - 1), Math.max(192, 8 * concurrency));
+    this.#most = Math.min(MOST - Math.min(concurrency, MOST - 1), Math.max(512, 8 * concurrency));
   }
 
   /** A handler took this many milliseconds. */

@@ -21,7 +21,9 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
   const told: { n: number; id: string; state: 'cancelled' }[] = [];
   for (const id of ids) {
     const row = tables
-      .sql('SELECT n, state, attempt, crashes, token, spec, payload FROM jobs WHERE queue = ? AND id = ? AND state < 4')
+      .sql(
+        'SELECT n, id, state, attempt, crashes, token, spec, payload FROM jobs WHERE queue = ? AND id = ? AND state < 4',
+      )
       .get(queue, id);
     result.applied.push(row !== undefined);
     if (!row) continue;

@@ -3,7 +3,7 @@ import { DEFAULT_SPEC, decodeSpec } from '../../job/spec.js';
 import type { Claim } from '../store.js';
 import type { Value } from './driver.js';
 import { unlock } from './ends.js';
-import { leaseToken, sizeOf, type Tables, Tally } from './table.js';
+import { leaseToken, makeToken, sizeOf, type Tables, Tally } from './table.js';
 
 interface ClaimRequest {
   queue: number;
@@ -125,7 +125,7 @@ function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: strin
     createdAt: Number(created),
     startedAt: now,
     worker,
-    token: `${attempt}.${n}.${token}`,
+    token: makeToken(attempt!, n!, token, row[1] as string),
     spec: row[2] === null ? DEFAULT_SPEC : decodeSpec(row[2] as string),
   };
   return { seq: Number(seq), job };

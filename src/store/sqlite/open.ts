@@ -53,7 +53,7 @@ function prepareFile(path: string, inMemory: boolean, shown: string, options: Op
   const db = openDatabase(path);
   try {
     db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.relaxed ? 'NORMAL' : 'FULL'};
-      PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16000;
+      PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32000; PRAGMA mmap_size = 268435456;
       PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF`);
     migrate(db, shown);
     return db;

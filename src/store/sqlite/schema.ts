@@ -54,7 +54,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX job_active ON jobs (queue, worker) WHERE state = 3;
   CREATE INDEX job_reserved ON jobs (queue, until) WHERE state = 3 AND until IS NOT NULL;
   CREATE INDEX job_blocked ON jobs (queue, n) WHERE state = 0;
-  CREATE INDEX job_ended ON jobs (queue, state, until, n) WHERE state > 3;
+  CREATE INDEX job_ended ON jobs (queue, state, until) WHERE state > 3;
   CREATE TABLE tasks (
     n INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL,

@@ -23,7 +23,7 @@ import { claim } from './claim.js';
 import type { Committer } from './committer.js';
 import { translate } from './failure.js';
 import { count, get, held, list, workers } from './reads.js';
-import { settle, TokenMismatch } from './settle.js';
+import { StaleAmongThem, settle } from './settle.js';
 import { sweep } from './sweep.js';
 import type { Tables } from './table.js';
 import type { ForeignCommits } from './watch.js';
@@ -91,7 +91,7 @@ export class SqliteStore implements Store {
     const attempt = (careful: boolean) =>
       this.#write(queue, (n) => settle(this.#tables, n, settlements, this.now(), careful));
     const { applied, woken, ended } = await attempt(false).catch((error) => {
-      if (error instanceof TokenMismatch) return attempt(true);
+      if (error instanceof StaleAmongThem) return attempt(true);
       throw error;
     });
     this.#tellEnds(queue, ended, woken);

@@ -143,16 +143,33 @@ function applyOutcome(job: Job, outcome: Value): void {
   else if (job.state !== 'active') job.error = outcome as string;
 }
 
-/** The token that is handed out: attempt (0 for a raw task) and row, then what the row says: claim sequence and nonce. */
+/**
+ * The token that is handed out: attempt (0 for a raw task) and row, what the row says (claim sequence and nonce), and a mark
+ * of the job's id, by which a token that belongs to another job is told without asking the database.
+ */
 export function leaseToken(row: Row): string {
-  return `${row.attempt ?? 0}.${row.n}.${row.token}`;
+  return makeToken((row.attempt as number) ?? 0, row.n as number, row.token as string, (row.id as string) ?? '');
+}
+
+export function makeToken(attempt: number | string, n: number | string, claim: string, id: string): string {
+  return `${attempt}.${n}.${claim}.${markOf(id)}`;
+}
+
+function markOf(id: string): string {
+  let hash = 0;
+  for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;
+  return (hash >>> 0).toString(36);
+}
+
+export function isMarked(token: string, id: string): boolean {
+  return token.endsWith(`.${markOf(id)}`);
 }
 
 /** The parts of a token that a statement compares. */
 export function splitToken(token: string): { n: number; nonce: string; claim: number } {
   const first = token.indexOf('.');
   const second = token.indexOf('.', first + 1);
-  const nonce = token.slice(second + 1);
+  const nonce = token.slice(second + 1, token.lastIndexOf('.'));
   return { n: Number(token.slice(first + 1, second)), nonce, claim: Number.parseInt(nonce, 10) };
 }
 
