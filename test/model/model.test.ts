@@ -12,7 +12,10 @@ const newJob = fc.record({
   delay: fc.constantFrom(0, 0, 0, 50, 120),
   key: fc.constantFrom(0, 0, 0, 1, 2, 3, 4),
   reservation: fc.constantFrom(0, 0, 300),
-  needs: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.array(id, { maxLength: 3 }) }),
+  needs: fc.oneof(
+    { weight: 3, arbitrary: fc.constant<number[]>([]) },
+    { weight: 1, arbitrary: fc.array(id, { maxLength: 3 }) },
+  ),
   on: fc.boolean(),
 });
 const how = fc.constantFrom('done', 'done', 'fail', 'die', 'release', 'snooze');
