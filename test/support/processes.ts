@@ -25,7 +25,8 @@ export class Program {
 
   /** Waits for a line that starts so. */
   async line(start: string): Promise<string> {
-    XX;
+    const found = () => this.lines.find((line) => line.startsWith(start));
+    return (await until(`a line '${start}' (stderr: ${this.#errors})`, found))!;
   }
 
   signal(signal: NodeJS.Signals): void {
