@@ -54,19 +54,25 @@ function build() {
   writeFileSync(stamp, '');
 }
 
-function installRedis() {
-  if (spawnSync('redis-server', ['--version']).status === 0) return;
-  say('installing redis-server from the distribution for the tests');
+/** Programs the tests run, and the Debian packages that have them. */
+const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl' };
+
+function installPrograms() {
+  const missing = Object.keys(PROGRAMS).filter((name) => spawnSync(name, ['--version']).error);
+  if (missing.length === 0) return;
+  const packages = missing.map((name) => PROGRAMS[name]);
+  say(`installing ${packages.join(' and ')} from the distribution for the tests`);
   const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
   const apt = (...args) => {
     const [command, ...rest] = [...sudo, 'apt-get', ...args];
+    // RUNLEVEL=1 keeps the package from starting a server of its own.
     run(command, rest, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } });
   };
   try {
     apt('update', '-qq');
-    apt('install', '-y', '-qq', '--no-install-recommends', 'redis-server');
+    apt('install', '-y', '-qq', '--no-install-recommends', ...packages);
   } catch (error) {
-    say(`could not install redis-server (${error.message}); install it by hand and run this again`);
+    say(`could not install ${packages.join(' and ')} (${error.message}); install by hand and run this again`);
     process.exit(2);
   }
 }
@@ -74,4 +80,4 @@ function installRedis() {
 checkNode();
 installPackages();
 build();
-if (flags.has('--test')) installRedis();
+if (flags.has('--test')) installPrograms();

@@ -7,12 +7,12 @@ function onError(error, what) {
   if (!error.message.includes('no persistence')) process.stderr.write(`crore: ${what}: ${error.message}\n`);
 }
 
-/** `options.verb` chooses between raw tasks (push) and jobs with a record (add). */
+/** `options.verb` chooses between raw tasks (push), jobs with a record (add), and such that are forgotten when done. */
 export async function open(place, { verb }) {
   const { open: openStore } = await import(pathToFileURL(resolve(OURS)).href);
   const crore = await openStore(place.url, { onError });
   const queue = crore.queue(place.queue);
-  const enqueue = verb === 'push' ? pushing(queue) : adding(queue);
+  const enqueue = verb === 'push' ? pushing(queue) : adding(queue, verb === 'add' ? {} : { keep: { count: 0 } });
   return {
     ...enqueue,
     work(concurrency, onJob) {
@@ -33,9 +33,9 @@ function pushing(queue) {
   };
 }
 
-function adding(queue) {
+function adding(queue, options) {
   return {
-    enqueueOne: ({ value }) => queue.add(value),
-    enqueueMany: (payloads) => queue.addMany(payloads.map(({ value }) => ({ payload: value }))),
+    enqueueOne: ({ value }) => queue.add(value, options),
+    enqueueMany: (payloads) => queue.addMany(payloads.map(({ value }) => ({ payload: value, ...options }))),
   };
 }

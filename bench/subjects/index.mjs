@@ -1,4 +1,5 @@
-// Who takes part. Ours comes twice, once for each way of enqueueing; a module without its package is left out.
+// Who takes part. Ours comes three times: raw tasks, jobs kept for an hour after their end (our default), and jobs that are
+// forgotten when done, as the peers on Redis are told to do; a module without its package is left out.
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,6 +7,13 @@ import { fileURLToPath } from 'node:url';
 export const SUBJECTS = [
   { name: 'crore push', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'push' } },
   { name: 'crore add', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'add' } },
+  {
+    name: 'crore add, forgotten',
+    file: 'crore.mjs',
+    stores: ['redis', 'sqlite'],
+    ours: true,
+    options: { verb: 'add, forgotten' },
+  },
   { name: 'bullmq', file: 'bullmq.mjs', stores: ['redis'] },
   { name: 'bee-queue', file: 'bee-queue.mjs', stores: ['redis'] },
   { name: 'groupmq', file: 'groupmq.mjs', stores: ['redis'] },

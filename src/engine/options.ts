@@ -3,7 +3,7 @@ import { DEFAULT_BACKOFF } from '../job/backoff.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import { newId } from '../job/id.js';
 import type { Backoff, Body, Keep, Need, NeedPolicy, NewJob, Spec, Unique, UniqueScope } from '../job/job.js';
-import { DEFAULT_SPEC } from '../job/spec.js';
+import { DEFAULT_SPEC, sharedSpec } from '../job/spec.js';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
 
 /** What may be asked of a job. */
@@ -100,7 +100,7 @@ function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
   const { attempts, backoff, reservation, unique, needs, expires, keep, keepDead, headers } = options;
   const asked = attempts ?? backoff ?? reservation ?? unique ?? needs ?? expires ?? keep ?? keepDead ?? headers;
   if (asked === undefined) return DEFAULT_SPEC;
-  return {
+  return sharedSpec({
     attempts: attempts === undefined ? DEFAULT_SPEC.attempts : checkInteger(attempts, 'attempts', 1, 1_000_000),
     backoff: backoff === undefined ? DEFAULT_BACKOFF : resolveBackoff(backoff),
     reservation: reservation === undefined ? 0 : Math.max(1, milliseconds(reservation, 'reservation')),
@@ -109,7 +109,7 @@ function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
     headers: headers === undefined ? undefined : resolveHeaders(headers),
     unique: unique === undefined ? undefined : resolveUnique(unique),
     needs: needs === undefined || needs.length === 0 ? undefined : resolveNeeds(queue, needs),
-  };
+  });
 }
 
 function moment(value: Date | number, what: string): number {

@@ -14,9 +14,29 @@ export const DEFAULT_SPEC: Spec = Object.freeze({
   keep: Object.freeze({ done: DONE, dead: DEAD }),
 });
 
+const NOTHING: Keep = Object.freeze({ ms: 0, count: 0 });
+
+/** A plain job that is forgotten when done: common enough to be shared and stored as cheaply as the default. */
+export const FORGETFUL_SPEC: Spec = Object.freeze({
+  ...DEFAULT_SPEC,
+  keep: Object.freeze({ done: NOTHING, dead: DEAD }),
+});
+
+const FORGETFUL = '-';
+
+/** The shared form of a spec that asks for nothing else. */
+export function sharedSpec(spec: Spec): Spec {
+  const { attempts, backoff, reservation, expires, keep, headers, unique, needs, raw } = spec;
+  const plain = attempts === DEFAULT_SPEC.attempts && backoff === DEFAULT_BACKOFF && keep.dead === DEAD;
+  if (!plain || reservation || expires || headers || unique || needs || raw) return spec;
+  if (keep.done === DONE) return DEFAULT_SPEC;
+  return keep.done.count === 0 || keep.done.ms === 0 ? FORGETFUL_SPEC : spec;
+}
+
 /** The stored form: only what differs from the defaults, or nothing at all. */
 export function encodeSpec(spec: Spec): string {
   if (spec === DEFAULT_SPEC) return '';
+  if (spec === FORGETFUL_SPEC) return FORGETFUL;
   const { attempts, backoff, reservation, expires, keep, headers, unique, needs, raw } = spec;
   const differing = {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
@@ -34,6 +54,7 @@ export function encodeSpec(spec: Spec): string {
 }
 
 export function decodeSpec(text: string): Spec {
+  if (text === FORGETFUL) return FORGETFUL_SPEC;
   return text === '' ? DEFAULT_SPEC : { ...DEFAULT_SPEC, ...(JSON.parse(text) as Partial<Spec>) };
 }
 

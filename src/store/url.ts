@@ -7,7 +7,8 @@ export type StoreUrl =
       kind: 'redis';
       mode: 'single' | 'sentinel' | 'cluster';
       nodes: { host: string; port: number }[];
-      tls: boolean;
+      /** Present for TLS, with the files the URL names. */
+      tls?: TlsFiles;
       username?: string;
       password?: string;
       db: number;
@@ -15,6 +16,13 @@ export type StoreUrl =
       name?: string;
       prefix: string;
     };
+
+/** PEM files: whom to trust, and who we are. */
+export interface TlsFiles {
+  ca?: string;
+  cert?: string;
+  key?: string;
+}
 
 export const DEFAULT_URL = 'sqlite:crore.db';
 
@@ -42,7 +50,7 @@ export function parseStoreUrl(url: string): StoreUrl {
     kind: 'redis',
     mode,
     nodes,
-    tls: tls || scheme === 'rediss',
+    tls: tls ?? (scheme === 'rediss' ? {} : undefined),
     ...parseLogin(login, url),
     db: parseDb(segments, mode, url),
     name,
@@ -96,12 +104,13 @@ function parseDb(segments: string[], mode: string, url: string): number {
   return Number(db);
 }
 
-function parseQuery(query: string, url: string): { tls: boolean; prefix: string } {
-  const result = { tls: false, prefix: 'crore' };
+function parseQuery(query: string, url: string): { tls?: TlsFiles; prefix: string } {
+  const result: { tls?: TlsFiles; prefix: string } = { prefix: 'crore' };
   for (const [key, value] of new URLSearchParams(query)) {
     if (key === 'prefix') result.prefix = value;
-    else if (key === 'tls') result.tls = value === '1' || value === 'true';
-    else throw bad(url, `has an unknown parameter '${key}' (known: prefix, tls)`);
+    else if (key === 'tls') result.tls = value === '1' || value === 'true' ? (result.tls ?? {}) : undefined;
+    else if (key === 'ca' || key === 'cert' || key === 'key') result.tls = { ...result.tls, [key]: value };
+    else throw bad(url, `has an unknown parameter '${key}' (known: prefix, tls, ca, cert, key)`);
   }
   return result;
 }

@@ -1,9 +1,7 @@
-import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
-import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
-import { type RedisServer, startRedis } from '../support/redis.js';
+import { Line } from '../support/proxy.js';
+import { RedisServer } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
 const FAST = { lease: 1_000, beat: 200, sweep: 100 };
@@ -12,10 +10,9 @@ const quiet = { onError: () => {} };
 describe('a Redis that fails', () => {
   let redis: RedisServer;
   const opened: Crore[] = [];
-  const admins: Redis[] = [];
 
   const start = async (args: string[] = []) => {
-    redis = await startRedis(args);
+    redis = await RedisServer.start(args);
     return use(redis.url);
   };
   const use = async (url: string, timeout = 5_000) => {
@@ -23,14 +20,7 @@ describe('a Redis that fails', () => {
     opened.push(crore);
     return crore;
   };
-  const admin = () => {
-    const client = new Redis(redis.url, { protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: null });
-    client.on('error', () => {});
-    admins.push(client);
-    return client;
-  };
   afterEach(async () => {
-    for (const client of admins.splice(0)) client.disconnect();
     for (const crore of opened.splice(0)) await crore.close();
     await redis.stop();
   });
@@ -59,14 +49,14 @@ describe('a Redis that fails', () => {
     })();
     for (let round = 0; round < 3; round++) {
       await until('some progress', () => handled.size > 60 * (round + 1));
-      await redis.kill();
-      await redis.start();
+      await redis.down();
+      await redis.up();
     }
     await produce;
     await until(
       'every accepted job done',
       async () => (await queue.count().catch(() => ({ done: 0 }))).done >= accepted.length,
-      30_000,
+      { within: 30_000 },
     );
     const counts = await queue.count();
     expect(counts).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0 });
@@ -81,8 +71,8 @@ describe('a Redis that fails', () => {
     queue.work(async (job) => void seen.push(job.payload), { ...FAST, ...quiet });
     await queue.add('before');
     await until('the first job', () => seen.includes('before'));
-    await redis.kill();
-    await redis.start();
+    await redis.down();
+    await redis.up();
     await until('an add to be accepted', () =>
       queue.add('after').then(
         () => true,
@@ -98,7 +88,7 @@ describe('a Redis that fails', () => {
     const queue = crore.queue<number>('chaos');
     const seen: number[] = [];
     queue.work(async (job) => void seen.push(job.payload), { concurrency: 10, ...FAST, ...quiet });
-    const client = admin();
+    const { client } = redis;
     let stop = false;
     const chaos = (async () => {
       while (!stop) {
@@ -112,7 +102,7 @@ describe('a Redis that fails', () => {
     for (const i of ids) await queue.add(i, { id: `j${i}` });
     stop = true;
     await chaos;
-    await until('all handled', async () => (await queue.count()).done === ids.length, 30_000);
+    await until('all handled', async () => (await queue.count()).done === ids.length, { within: 30_000 });
     expect([...new Set(seen)].sort((a, b) => a - b)).toEqual(ids);
   });
 
@@ -143,7 +133,7 @@ describe('a Redis that fails', () => {
     const crore = await start();
     const queue = crore.queue<string>('full');
     await queue.addMany(Array.from({ length: 50 }, () => ({ payload: 'x'.repeat(1_000) })));
-    const client = admin();
+    const { client } = redis;
     await client.config('SET', 'maxmemory', '1mb');
     await expect(queue.add('one more')).rejects.toMatchObject({ code: 'STORE_FULL' });
     await expect(queue.push('one more')).rejects.toMatchObject({ code: 'STORE_FULL' });
@@ -160,7 +150,7 @@ describe('a Redis that fails', () => {
     const crore = await start();
     const queue = crore.queue<string>('wrong');
     await queue.add('a', { priority: 3 });
-    await admin().set('crore:queues:wrong', 'not a list');
+    await redis.client.set('crore:queues:wrong', 'not a list');
     await expect(queue.push('task')).rejects.toMatchObject({
       code: 'STORE_CORRUPT',
       message: expect.stringContaining('WRONGTYPE'),
@@ -169,47 +159,38 @@ describe('a Redis that fails', () => {
     const worker = queue.work(async () => {}, { ...FAST, onError: (error) => void errors.push(error.message) });
     await until('the worker to complain', () => errors.some((message) => message.includes('WRONGTYPE')));
     await worker.close();
-    await admin().del('crore:queues:wrong');
+    await redis.client.del('crore:queues:wrong');
     expect(await queue.count()).toMatchObject({ ready: 1, active: 0 });
   });
 
   describe('behind a proxy that swallows answers', () => {
-    let proxy: Server;
-    let swallow = false;
-    const sockets = new Set<Socket>();
+    let line: Line;
 
     const through = async (timeout: number) => {
-      redis = await startRedis();
-      proxy = createServer((near) => {
-        const far = connect(redis.port, '127.0.0.1');
-        sockets.add(near).add(far);
-        near.pipe(far);
-        far.on('data', (chunk) => {
-          if (!swallow) near.write(chunk);
-        });
-        for (const socket of [near, far])
-          socket.on('error', () => {}).on('close', () => [near, far].map((one) => one.destroy()));
-      }).listen(0, '127.0.0.1');
-      await once(proxy, 'listening');
-      return use(`redis://127.0.0.1:${(proxy.address() as { port: number }).port}`, timeout);
+      redis = await RedisServer.start();
+      line = new Line(redis.port);
+      await line.listen();
+      return use(`redis://127.0.0.1:${line.port}`, timeout);
     };
-    afterEach(() => {
-      swallow = false;
-      for (const socket of sockets) socket.destroy();
-      sockets.clear();
-      proxy.close();
-    });
+    afterEach(() => line.close());
+    const swallow = () => {
+      line.onReply = () => false;
+    };
+    /** Answers pass again, on new connections. */
+    const mend = () => {
+      line.onReply = () => true;
+      line.cut();
+    };
 
     it('adds once though the first answer never came', async () => {
       const crore = await through(1_500);
       const queue = crore.queue<string>('lost-reply');
       await queue.add('warm up');
-      swallow = true;
+      swallow();
       const adding = queue.add('x', { id: 'mine' });
       const making = queue.add('y');
       await new Promise((resolve) => setTimeout(resolve, 200)); // let the commands reach the server
-      swallow = false;
-      for (const socket of sockets) socket.destroy();
+      mend();
       expect((await adding).outcome).toBe('created');
       expect((await making).outcome).toBe('created');
       expect((await queue.count()).ready).toBe(3);
@@ -224,12 +205,11 @@ describe('a Redis that fails', () => {
       await worker.ready();
       await queue.add('first');
       await until('the first job', () => seen.length === 1);
-      swallow = true;
+      swallow();
       await direct.queue('lost-claim').addMany(['a', 'b', 'c'].map((payload) => ({ payload })));
       await new Promise((resolve) => setTimeout(resolve, 300)); // a claim goes out, its answer does not come back
-      swallow = false;
-      for (const socket of sockets) socket.destroy();
-      await until('all of them', () => seen.length >= 4, 30_000);
+      mend();
+      await until('all of them', () => seen.length >= 4, { within: 30_000 });
       expect([...seen].sort()).toEqual(['a', 'b', 'c', 'first']);
       expect(await direct.queue('lost-claim').count()).toMatchObject({ ready: 0, active: 0 });
     });
@@ -238,11 +218,10 @@ describe('a Redis that fails', () => {
       const crore = await through(1_500);
       const queue = crore.queue('lost-push');
       await queue.push('warm up');
-      swallow = true;
+      swallow();
       const pushing = queue.push('x').catch((error: { code: string }) => error.code);
       await new Promise((resolve) => setTimeout(resolve, 200)); // let the command reach the server
-      swallow = false;
-      for (const socket of sockets) socket.destroy();
+      mend();
       expect(await pushing).toBe('STORE_UNCERTAIN');
     });
 
@@ -250,7 +229,7 @@ describe('a Redis that fails', () => {
       const crore = await through(500);
       const queue = crore.queue<string>('silence');
       await queue.add('warm up');
-      swallow = true;
+      swallow();
       await expect(queue.count()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
     });
   });

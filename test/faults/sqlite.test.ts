@@ -35,7 +35,7 @@ describe('a SQLite file', () => {
     );
     programs.push(...producers, ...workers);
     expect(await Promise.all(producers.map((producer) => producer.exit()))).toEqual([0, 0, 0, 0]);
-    await until('all done', async () => (await queue.count()).done === 600, 40_000);
+    await until('all done', async () => (await queue.count()).done === 600, { within: 40_000 });
     const handled = workers.flatMap((worker) => worker.lines).filter((line) => line.startsWith('end '));
     expect(handled).toHaveLength(600);
     expect(new Set(handled).size).toBe(600);

@@ -43,7 +43,7 @@ describe.each(STORES)('workers that die, on %s', (_name, fresh) => {
       await crew[round % 3]!.end('SIGKILL');
       crew[round % 3] = await work({ queue: 'load', take: 3, options });
     }
-    await until('all jobs done', async () => (await queue.count()).done === ids.length, 40_000);
+    await until('all jobs done', async () => (await queue.count()).done === ids.length, { within: 40_000 });
     expect(await queue.count()).toEqual({
       blocked: 0,
       scheduled: 0,

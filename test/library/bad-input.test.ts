@@ -161,6 +161,10 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     await expect(open(`sqlite:${file}`)).rejects.toMatchObject({ code: 'STORE_READONLY' });
   });
 
+  it('a place where no file can be made', async () => {
+    await expect(open('sqlite:/sys/crore.db')).rejects.toMatchObject({ code: 'STORE_READONLY' });
+  });
+
   it('keeps the database file to its owner', async () => {
     const file = join(dir, 'private.db');
     const mine = await open(`sqlite:${file}`);

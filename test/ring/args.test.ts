@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseArgs } from '../../dist/ring/args.js';
-import { RedisServer } from './support/redis.js';
+import { RedisServer } from '../support/redis.js';
 import { run } from './support/w8y.js';
 
 let redis: RedisServer;

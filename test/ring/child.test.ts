@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { RedisServer } from './support/redis.js';
+import { RedisServer } from '../support/redis.js';
 import { BIN, inFolder, run, type StartOptions, start } from './support/w8y.js';
 
 let redis: RedisServer;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openRing, type Ring, type RingOptions } from '../../dist/ring/index.js';
-import { RedisServer } from './support/redis.js';
-import { until } from './support/until.js';
+import { RedisServer } from '../support/redis.js';
+import { until } from '../support/wait.js';
 
 let redis: RedisServer;
 let prefix = '';

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { RedisServer } from '../support/redis.js';
+import { until } from '../support/wait.js';
 import { livingGroup } from './support/proc.js';
 import { beating, lastBeat } from './support/pulse.js';
-import { RedisServer } from './support/redis.js';
-import { until } from './support/until.js';
 import { alive, inFolder, type Running, start } from './support/w8y.js';
 
 let redis: RedisServer;

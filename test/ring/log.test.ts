@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { showItem } from '../../dist/ring/log.js';
 import { redact } from '../../dist/ring/url.js';
-import { RedisServer } from './support/redis.js';
+import { RedisServer } from '../support/redis.js';
 import { inFolder, run, start } from './support/w8y.js';
 
 const PASSWORD = 's3:cr@t/100%';

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseArgs } from '../../dist/ring/args.js';
 import { HELP } from '../../dist/ring/help.js';
-import { RedisServer } from './support/redis.js';
-import { until } from './support/until.js';
+import { RedisServer } from '../support/redis.js';
+import { until } from '../support/wait.js';
 import { inFolder, run, start } from './support/w8y.js';
 
 const page = readFileSync(new URL('../../docs/w8y.md', import.meta.url), 'utf8');

@@ -1,9 +1,8 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort, RedisServer } from './support/redis.js';
-import { until } from './support/until.js';
+import { RedisServer } from '../support/redis.js';
+import { startSentinel, startTlsRedis } from '../support/servers.js';
+import { until } from '../support/wait.js';
 import { inFolder, run, start } from './support/w8y.js';
 
 const servers: RedisServer[] = [];
@@ -81,28 +80,9 @@ describe('other ways to a server', () => {
 
   it('TLS, with the certificate checked', async () => {
     await inFolder(async (dir) => {
-      const [key, cert] = [join(dir, 'key.pem'), join(dir, 'cert.pem')];
-      const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
-      execFileSync(
-        'openssl',
-        ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert, ...subject],
-        { stdio: 'ignore' },
-      );
-      const port = await freePort();
-      const tls = [
-        '--tls-port',
-        String(port),
-        '--tls-cert-file',
-        cert,
-        '--tls-key-file',
-        key,
-        '--tls-ca-cert-file',
-        cert,
-      ];
-      const redis = await RedisServer.start([...tls, '--tls-auth-clients', 'yes']);
+      const { redis, port, files } = await startTlsRedis(dir);
       try {
         await redis.client.rpush('w:list', 'secret');
-        const files = `ca=${cert}&cert=${cert}&key=${key}`;
         expect(await echo(`rediss://localhost:${port}?${files}`)).toMatchObject({ code: 0, out: 'secret\n' });
         const unknown = await echo(`rediss://localhost:${port}`);
         expect(unknown.code).toBe(2);
@@ -117,19 +97,13 @@ describe('other ways to a server', () => {
     const primary = await serve();
     await primary.client.rpush('w:list', 'primary');
     await inFolder(async (dir) => {
-      const file = join(dir, 'sentinel.conf');
-      const port = await freePort();
-      writeFileSync(
-        file,
-        `port ${port}\nbind 127.0.0.1\ndir ${dir}\nsentinel monitor main 127.0.0.1 ${primary.port} 1\n`,
-      );
-      const sentinel = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' });
+      const { port, stop } = await startSentinel(dir, primary.port);
       try {
         const url = `redis+sentinel://127.0.0.1:${port}/main`;
         await until('the sentinel answers', async () => (await echo(url)).code === 0);
         expect(await echo(url)).toMatchObject({ code: 0, out: 'primary\n' });
       } finally {
-        sentinel.kill('SIGKILL');
+        await stop();
       }
     });
   });

@@ -3,7 +3,7 @@ import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { RedisServer } from './support/redis.js';
+import { RedisServer } from '../support/redis.js';
 import { inFolder, start } from './support/w8y.js';
 
 let redis: RedisServer;

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { RedisServer } from '../support/redis.js';
+import { until } from '../support/wait.js';
 import { childrenOf, livingGroup } from './support/proc.js';
-import { RedisServer } from './support/redis.js';
-import { until } from './support/until.js';
 import { alive, BIN, inFolder, Running, start } from './support/w8y.js';
 
 let redis: RedisServer;

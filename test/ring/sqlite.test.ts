@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRing, type Ring } from '../../dist/ring/index.js';
 import { openDatabase } from '../../dist/store/sqlite/driver.js';
+import { until } from '../support/wait.js';
 import { livingGroup } from './support/proc.js';
-import { until } from './support/until.js';
 import { inFolder, run, start } from './support/w8y.js';
 
 /** A ring in a file of its own, for the test to fill and to look at. */

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { RedisServer } from './support/redis.js';
-import { until } from './support/until.js';
+import { RedisServer } from '../support/redis.js';
+import { until } from '../support/wait.js';
 import { inFolder, type Running, run, start } from './support/w8y.js';
 
 let redis: RedisServer;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { STATES } from '../../dist/job/job.js';
+import { FORGETFUL_SPEC } from '../../dist/job/spec.js';
 import { die, fail, finish, lose, release, snooze } from '../../dist/job/transitions.js';
 import type { Beat, Store } from '../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../support/jobs.js';
@@ -294,6 +295,25 @@ export function testStore({ name, open }: StoreUnderTest): void {
         await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))]);
         expect(await total(queue)).toBe(0);
         expect((await store.add(queue, [newJob('a')]))[0]!.outcome).toBe('created');
+      });
+
+      it('forgets a whole batch of forgetful jobs, and only those whose token holds', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.add(
+          queue,
+          ['a', 'b', 'c', 'd'].map((id) => newJob(id, { spec: FORGETFUL_SPEC })),
+        );
+        const [a, b, c, d] = await claim(queue, 4);
+        await store.note(queue, b!.lease, { progress: '1' });
+        const done = (entry: typeof a) => settlementOf(entry!, finish(entry!.job!));
+        expect(a!.job!.spec).toBe(FORGETFUL_SPEC);
+        expect(await store.settle(queue, [done(a), done(a), done(c)])).toEqual([true, false, true]);
+        expect(await store.count(queue)).toMatchObject({ active: 2, done: 0 });
+        expect((await mustGet(store, queue, 'b')).state).toBe('active');
+        expect(await store.settle(queue, [done(b), done(d)])).toEqual([true, true]);
+        expect(await total(queue)).toBe(0);
+        expect(await store.get(queue, ['a', 'b', 'c', 'd'])).toEqual(Array(4).fill(undefined));
       });
 
       it('lets a failed job wait, then join the back, then die', async () => {

@@ -1,5 +1,5 @@
 import type { TestProject } from 'vitest/node';
-import { startRedis } from './redis.js';
+import { RedisServer } from './redis.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -9,7 +9,7 @@ declare module 'vitest' {
 
 /** One Redis for all test files that do not need one of their own. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const redis = await startRedis();
+  const redis = await RedisServer.start();
   project.provide('redisUrl', redis.url);
   return () => redis.stop();
 }

@@ -1,10 +1,10 @@
 import type { Entry, Job, NewJob, Spec } from '../../dist/job/job.js';
-import { DEFAULT_SPEC } from '../../dist/job/spec.js';
+import { DEFAULT_SPEC, sharedSpec } from '../../dist/job/spec.js';
 import type { Move } from '../../dist/job/transitions.js';
 import type { Settlement, Store } from '../../dist/store/store.js';
 
 export function newJob(id: string, options: Partial<Omit<NewJob, 'spec'>> & { spec?: Partial<Spec> } = {}): NewJob {
-  const spec = options.spec ? { ...DEFAULT_SPEC, ...options.spec } : DEFAULT_SPEC;
+  const spec = options.spec ? sharedSpec({ ...DEFAULT_SPEC, ...options.spec }) : DEFAULT_SPEC;
   return { id, payload: `"${id}"`, priority: 0, ...options, spec };
 }
 

@@ -4,21 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
-
-/** Real Redis servers on free loopback ports, in a folder of their own, ended by their pid. */
-
-export interface RedisServer {
-  port: number;
-  url: string;
-  pid: number;
-  /** Ends it politely and forgets its files. */
-  stop(): Promise<void>;
-  /** kill -9; its files stay. */
-  kill(): Promise<void>;
-  /** Starts it again on the same port and files. */
-  start(): Promise<void>;
-}
+import { Redis, type RedisOptions } from 'ioredis';
+import { until } from './wait.js';
 
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -29,68 +16,91 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-export async function startRedis(args: string[] = [], givenPort?: number): Promise<RedisServer> {
-  const port = givenPort ?? (await freePort());
-  const dir = mkdtempSync(join(tmpdir(), 'crore-redis-'));
-  let child: ChildProcess;
-  const launch = async () => {
-    const common = ['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--loglevel', 'warning'];
-    child = spawn('redis-server', [...common, ...args], { stdio: 'ignore' });
-    await answering(port);
-  };
-  await launch();
-  const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill(signal);
-    await gone;
-  };
-  return {
-    port,
-    url: `redis://127.0.0.1:${port}`,
-    get pid() {
-      return child.pid!;
-    },
-    stop: async () => {
-      await end('SIGKILL');
-      rmSync(dir, { recursive: true, force: true });
-    },
-    kill: () => end('SIGKILL'),
-    start: launch,
-  };
-}
+/** A real redis-server of the test's own on a free loopback port, ended by its pid, with a client that is not ours. */
+export class RedisServer {
+  private process: ChildProcess | undefined;
+  readonly client: Redis;
 
-async function answering(port: number): Promise<void> {
-  const redis = new Redis(port, '127.0.0.1', { retryStrategy: () => 20, maxRetriesPerRequest: null, protocol: 2 });
-  redis.on('error', () => {});
-  try {
-    await redis.ping();
-  } finally {
-    redis.disconnect();
+  private constructor(
+    readonly port: number,
+    readonly dir: string,
+    private readonly args: string[],
+    options: RedisOptions,
+  ) {
+    this.client = new Redis({
+      port,
+      host: '127.0.0.1',
+      retryStrategy: () => 50,
+      maxRetriesPerRequest: null,
+      ...options,
+    });
+    this.client.on('error', () => {});
+  }
+
+  static async start(args: string[] = [], options: RedisOptions = {}): Promise<RedisServer> {
+    const dir = mkdtempSync(join(tmpdir(), 'crore-redis-'));
+    const port = args.includes('--port') ? Number(args[args.indexOf('--port') + 1]) : await freePort();
+    const server = new RedisServer(port, dir, args, options);
+    await server.up();
+    return server;
+  }
+
+  get url(): string {
+    return `redis://localhost:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.process?.pid ?? 0;
+  }
+
+  async up(): Promise<void> {
+    const base = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--dir', this.dir];
+    this.process = spawn('redis-server', [...base, ...this.args], { stdio: 'ignore' });
+    await until('redis-server answers', async () => (await this.client.ping().catch(() => '')) === 'PONG');
+  }
+
+  /** SIGKILL: without persistence the next start is empty. */
+  async down(): Promise<void> {
+    const process = this.process;
+    if (!process || process.exitCode !== null || process.signalCode !== null) return;
+    const gone = once(process, 'exit');
+    process.kill('SIGKILL');
+    await gone;
+  }
+
+  async stop(): Promise<void> {
+    this.client.disconnect();
+    await this.down();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  /** How often each command came from outside since the last reset. */
+  async calls(command: string): Promise<number> {
+    const info = await this.client.info('commandstats');
+    return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(info)?.[1] ?? 0);
   }
 }
 
 /** Three masters that share the slots. */
 export async function startCluster(): Promise<{ url: string; nodes: RedisServer[]; stop(): Promise<void> }> {
   const nodes: RedisServer[] = [];
-  for (let i = 0; i < 3; i++)
-    nodes.push(await startRedis(['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000']));
-  const clients = nodes.map((node) => new Redis(node.url, { protocol: 2 }));
+  for (let i = 0; i < 3; i++) {
+    nodes.push(await RedisServer.start(['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000']));
+  }
   const ranges = [
     [0, 5460],
     [5461, 10922],
     [10923, 16383],
   ] as const;
-  for (const [i, [from, to]] of ranges.entries()) await clients[i]!.call('CLUSTER', 'ADDSLOTSRANGE', from, to);
-  for (const node of nodes.slice(1)) await clients[0]!.call('CLUSTER', 'MEET', '127.0.0.1', node.port);
-  for (const client of clients) {
-    while (!String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'))
-      await new Promise((r) => setTimeout(r, 50));
-    client.disconnect();
+  for (const [i, [from, to]] of ranges.entries()) await nodes[i]!.client.call('CLUSTER', 'ADDSLOTSRANGE', from, to);
+  for (const node of nodes.slice(1)) await nodes[0]!.client.call('CLUSTER', 'MEET', '127.0.0.1', node.port);
+  for (const { client } of nodes) {
+    await until('the cluster to stand', async () =>
+      String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
+    );
   }
-  const hosts = nodes.map((node) => `127.0.0.1:${node.port}`).join(',');
   return {
-    url: `redis+cluster://${hosts}`,
+    url: `redis+cluster://${nodes.map((node) => `127.0.0.1:${node.port}`).join(',')}`,
     nodes,
     stop: async () => {
       for (const node of nodes) await node.stop();

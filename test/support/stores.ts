@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startRedis } from './redis.js';
+import { RedisServer } from './redis.js';
 
 /** A store of its own for a test that breaks things. */
 export interface TestStore {
@@ -20,7 +20,7 @@ export async function freshSqlite(): Promise<TestStore> {
 }
 
 export async function freshRedis(): Promise<TestStore> {
-  const redis = await startRedis();
+  const redis = await RedisServer.start();
   return { name: 'redis', url: redis.url, stop: () => redis.stop() };
 }
 

@@ -1,11 +1,24 @@
-/** Polls until `probe` yields something truthy; fails with `what` after a bounded time. */
-export async function until<T>(what: string, probe: () => T | Promise<T>, ms = 20_000): Promise<T> {
-  const deadline = performance.now() + ms;
+/** Polls until `probe` yields something truthy, and returns that; fails with `what` after a bounded time. */
+export async function until<T>(
+  what: string,
+  probe: () => T | Promise<T>,
+  { within = 20_000, every = 10 }: { within?: number; every?: number } = {},
+): Promise<T> {
+  const deadline = performance.now() + within;
   for (;;) {
     const value = await probe();
     if (value) return value;
-    if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    if (performance.now() > deadline) throw new Error(`waited ${within} ms in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, every));
+  }
+}
+
+/** Whether a process is there and running (a zombie is neither). */
+export function isAlive(pid: number, read: (file: string) => string): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(read(`/proc/${pid}/status`));
+  } catch {
+    return false;
   }
 }
 

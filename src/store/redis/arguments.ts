@@ -1,5 +1,5 @@
 import type { Need, NewJob } from '../../job/job.js';
-import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
+import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
 import type { Limits, Settlement } from '../store.js';
 import type { Arg } from './client.js';
 import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
@@ -11,7 +11,11 @@ import { pack } from './pack.js';
 export function isPlain(job: NewJob): boolean {
   const { spec } = job;
   if (job.priority !== 0 || job.delay !== undefined || job.at !== undefined) return false;
-  return spec === DEFAULT_SPEC || (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0);
+  return (
+    spec === DEFAULT_SPEC ||
+    spec === FORGETFUL_SPEC ||
+    (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0)
+  );
 }
 
 export function plainArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {
@@ -107,11 +111,12 @@ function pushTail(args: Arg[], { move, spec }: Settlement): void {
 }
 
 /**
- * For a batch of distinct jobs that are done, kept as by default, with no key to free: the common case and the cheapest
- * script. Neighbours that ended alike share what they have in common.
+ * For a batch of distinct jobs that are done, kept as by default or not at all, with no key to free: the common cases and
+ * the cheapest script. Neighbours that ended alike share what they have in common.
  */
 export function doneArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
-  const keep = DEFAULT_SPEC.keep.done;
+  const keep = settlements[0]!.spec.keep.done;
+  if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
   const args: Arg[] = [];
   const ids = new Set<string>();
   let group = -1;

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { CroreError } from '../../errors.js';
-import type { StoreUrl } from '../url.js';
+import type { StoreUrl, TlsFiles } from '../url.js';
 import { SCRIPTS, type ScriptName } from './scripts.js';
 
 export type Arg = string | Buffer;
@@ -194,6 +195,23 @@ export function bounded<T>(promise: Promise<T>, ms: number, late: Error): Promis
   });
 }
 
+/** The certificates themselves, in place of the files that hold them. */
+function readFiles(files: TlsFiles): TlsFiles {
+  const contents: TlsFiles = {};
+  for (const name of ['ca', 'cert', 'key'] as const) {
+    const file = files[name];
+    if (file === undefined) continue;
+    try {
+      contents[name] = readFileSync(file, 'utf8');
+    } catch (error) {
+      throw new CroreError('BAD_URL', `cannot read the ${name} file '${file}': ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
+  }
+  return contents;
+}
+
 function connectTo(url: RedisUrl, timeout: number): Redis | Cluster {
   const common: RedisOptions = {
     username: url.username,
@@ -206,7 +224,7 @@ function connectTo(url: RedisUrl, timeout: number): Redis | Cluster {
     autoResendUnfulfilledCommands: false,
     retryStrategy: (times) => Math.min(10 * 2 ** Math.min(times, 8), 1_000),
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
-    ...(url.tls ? { tls: {} } : {}),
+    ...(url.tls ? { tls: readFiles(url.tls) } : {}),
   };
   const [first] = url.nodes;
   switch (url.mode) {

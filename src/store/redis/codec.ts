@@ -1,5 +1,5 @@
 import type { Body, Job, NewJob, State } from '../../job/job.js';
-import { DEFAULT_SPEC, decodeSpec, encodeSpec, keepOf } from '../../job/spec.js';
+import { DEFAULT_SPEC, decodeSpec, encodeSpec, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
 
 /**
  * The record of a job, written once: a flags character, nine base-36 digits of creation time, then, as the flags say,
@@ -11,6 +11,8 @@ const RESERVED = 1;
 const UNIQUE_WAITING = 2;
 const SPEC = 4;
 const BYTES = 8;
+/** Shorthand for a plain job that is forgotten when done. */
+const FORGET = 16;
 const HEAD = 10;
 
 let stampedAt = -1;
@@ -28,7 +30,9 @@ export function encodeRecord(job: NewJob, createdAt: number): string | Buffer {
   const { spec, payload } = job;
   let flags = 0;
   let extra = '';
-  if (spec !== DEFAULT_SPEC) {
+  if (spec === FORGETFUL_SPEC) {
+    flags = FORGET;
+  } else if (spec !== DEFAULT_SPEC) {
     if (spec.reservation > 0) {
       flags |= RESERVED;
       extra += `${spec.reservation};`;
@@ -64,8 +68,8 @@ export function decodeJob(queue: string, id: string, record: Buffer, run: Buffer
 export function decodeRecord(queue: string, id: string, buffer: Buffer, start: number, end: number): Job {
   const flags = buffer[start]! - 48;
   let at = start + HEAD;
-  let spec = DEFAULT_SPEC;
-  if (flags & ~BYTES) {
+  let spec = flags & FORGET ? FORGETFUL_SPEC : DEFAULT_SPEC;
+  if (flags & (RESERVED | UNIQUE_WAITING | SPEC)) {
     const number = (): number => {
       const cut = buffer.indexOf(59, at);
       const value = Number(buffer.toString('latin1', at, cut));

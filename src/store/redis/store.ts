@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { CroreError } from '../../errors.js';
-import { type Bytes, type Job, type Lease, type NewJob, STATES, type State } from '../../job/job.js';
+import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import {
   type AddOutcome,
@@ -31,11 +31,12 @@ import {
   settleArguments,
 } from './arguments.js';
 import type { Again, Arg, RedisClient, Reply } from './client.js';
-import { decodeJob, freedKey } from './codec.js';
+import { freedKey } from './codec.js';
 import { Edges } from './edges.js';
 import { readEntries } from './entries.js';
 import type { Keys } from './keys.js';
-import { asLost, type FoundLease, latestFirst, walkLeases } from './leases.js';
+import { asLost, latestFirst } from './leases.js';
+import { count, get, leasesOf, list, queues, text, type View, workers } from './reads.js';
 import type { ScriptName } from './scripts.js';
 import { Signals } from './signals.js';
 
@@ -64,6 +65,7 @@ export class RedisStore implements Store {
   readonly #client: RedisClient;
   readonly #keys: Keys;
   readonly #edges: Edges;
+  readonly #view: View;
   readonly #signals: Signals;
   readonly #registered = new Set<string>();
   readonly #skew: number;
@@ -76,6 +78,7 @@ export class RedisStore implements Store {
     this.#clock = options.clock;
     this.warnings = options.warnings;
     this.threadUrl = options.threadUrl;
+    this.#view = { client: this.#client, keys: this.#keys, time: () => this.#time() };
     this.#edges = new Edges(this.#client, this.#keys, () => this.#time());
     this.#signals = new Signals(options.subscriber);
     // A server that came back empty has lost the names of its queues too.
@@ -167,7 +170,7 @@ export class RedisStore implements Store {
   }
 
   async held(queue: string, worker: string): Promise<Lease[]> {
-    return (await this.#leasesOf(queue, (name) => name === worker)).map((found) => found.lease);
+    return (await leasesOf(this.#view, queue, (name) => name === worker)).map((found) => found.lease);
   }
 
   async sweep(queue: string, options: SweepOptions): Promise<Sweep> {
@@ -189,53 +192,24 @@ export class RedisStore implements Store {
     return { lost, more: more === 1 || lost.length > 0 };
   }
 
-  async get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
-    if (ids.length === 0) return [];
-    const flat = (await this.#run('get', queue, [this.#time(), ...ids])).reply as (Buffer | null)[];
-    return ids.map((id, i) => {
-      const [record, state, run, progress, log] = flat.slice(5 * i, 5 * i + 5);
-      if (!record) return undefined;
-      const job = decodeJob(queue, id, record, run ?? null, text(state!) as State);
-      if (progress) job.progress = progress.toString();
-      if (log) job.log = log.toString();
-      return job;
-    });
+  get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
+    return get(this.#view, queue, ids);
   }
 
-  async list(queue: string, options: ListOptions): Promise<Page> {
-    const args = [this.#time(), options.state, options.cursor ?? '', String(options.limit)];
-    const [cursor, ...ids] = ((await this.#run('list', queue, args)).reply as Buffer[]).map((item) => text(item));
-    const jobs = await this.get(queue, ids);
-    return {
-      jobs: jobs.filter((job): job is Job => job?.state === options.state),
-      cursor: cursor === '' ? undefined : cursor,
-    };
+  list(queue: string, options: ListOptions): Promise<Page> {
+    return list(this.#view, queue, options);
   }
 
-  async count(queue: string): Promise<Counts> {
-    const counts = (await this.#run('count', queue, [this.#time()])).reply as number[];
-    return Object.fromEntries(STATES.map((state, i) => [state, counts[i]])) as Counts;
+  count(queue: string): Promise<Counts> {
+    return count(this.#view, queue);
   }
 
-  async queues(): Promise<string[]> {
-    const names = (await this.#client.call('SMEMBERS', this.#keys.registry)) as Buffer[];
-    return names.map((name) => name.toString()).sort();
+  queues(): Promise<string[]> {
+    return queues(this.#view);
   }
 
-  async workers(queue: string): Promise<WorkerInfo[]> {
-    const { stem } = this.#keys.queue(queue);
-    const flat = (await this.#client.call('ZRANGE', `${stem}workers`, '0', '-1', 'WITHSCORES')) as Buffer[];
-    const workers: WorkerInfo[] = [];
-    for (let i = 0; i < flat.length; i += 2) {
-      const info = await this.#client.call('HGET', `${stem}info`, flat[i]!);
-      workers.push({ id: text(flat[i]!), deadline: Number(text(flat[i + 1]!)), holds: 0, info: text(info) });
-    }
-    const byId = new Map(workers.map((worker) => [worker.id, worker]));
-    for await (const { lease } of walkLeases(this.#client, stem)) {
-      const worker = byId.get(lease.worker);
-      if (worker) worker.holds += 1;
-    }
-    return workers;
+  workers(queue: string): Promise<WorkerInfo[]> {
+    return workers(this.#view, queue);
   }
 
   async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
@@ -342,17 +316,9 @@ export class RedisStore implements Store {
     if (outbox === 1) this.#edges.drainOutbox(queue).catch(() => {});
   }
 
-  async #leasesOf(queue: string, wanted: (worker: string) => boolean): Promise<FoundLease[]> {
-    const found: FoundLease[] = [];
-    for await (const one of walkLeases(this.#client, this.#keys.queue(queue).stem)) {
-      if (wanted(one.lease.worker)) found.push(one);
-    }
-    return found;
-  }
-
   /** What dead workers hold, latest claim first; a worker that holds nothing any more is buried. */
   async #remains(queue: string, workers: ReadonlySet<string>): Promise<Lost[]> {
-    const found = latestFirst(await this.#leasesOf(queue, (worker) => workers.has(worker)));
+    const found = latestFirst(await leasesOf(this.#view, queue, (worker) => workers.has(worker)));
     const holders = new Set(found.map(({ lease }) => lease.worker));
     for (const worker of workers) {
       if (!holders.has(worker)) await this.#run('leave', queue, [this.#time(), worker, '1']);
@@ -364,10 +330,6 @@ export class RedisStore implements Store {
     );
     return chunk.map((one, i) => asLost(one, jobs[i])).filter((lost) => lost !== undefined);
   }
-}
-
-function text(reply: Reply): string {
-  return reply === null ? '' : String(reply);
 }
 
 function asBuffer(bytes: Bytes): Buffer {

@@ -59,7 +59,7 @@ export function forget(tables: Tables, tally: Tally, state: Terminal, select: st
   return gone;
 }
 
-function hasNotes(tables: Tables): boolean {
+export function hasNotes(tables: Tables): boolean {
   return tables.sql('SELECT 1 FROM notes LIMIT 1').get() !== undefined;
 }
 

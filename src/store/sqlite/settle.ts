@@ -1,9 +1,9 @@
-import type { Lease, Terminal } from '../../job/job.js';
-import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
+import type { Keep, Lease, Terminal } from '../../job/job.js';
+import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
 import type { Settlement } from '../store.js';
 import { insert } from './add.js';
 import type { Row } from './driver.js';
-import { close, prune, tell } from './ends.js';
+import { close, hasNotes, prune, tell } from './ends.js';
 import { isMarked, S, splitToken, type Tables, Tally } from './table.js';
 
 export interface Settled {
@@ -33,11 +33,8 @@ export function settle(
   return { applied, woken: run.woken, ended: run.ended.map((job) => job.id) };
 }
 
-const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL`;
 /** Jobs that came together mostly have neighbouring rows, and a range costs a fraction of a list. */
-const DONE_RANGE = `${DONE} WHERE n BETWEEN ? AND ? AND token = ?`;
-const DONE_LIST = `${DONE} WHERE n IN (SELECT value FROM json_each(?)) AND token = ?`;
-
+const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL`;
 class Settling {
   readonly ended: { n: number; id: string; state: Terminal }[] = [];
   readonly #fronts: { claim: number; seq: number; put: () => void }[] = [];
@@ -74,11 +71,12 @@ class Settling {
   }
 
   /**
-   * The common case, one statement per claim: distinct jobs that are done, returned nothing and are kept as by default.
+   * The common case, one statement per claim: jobs that are done, returned nothing, and are kept as by default or not at all.
    * Undefined when the batch is not like that.
    */
   simplyDone(settlements: readonly Settlement[]): boolean[] | undefined {
-    const keep = DEFAULT_SPEC.keep.done;
+    const keep = settlements[0]?.spec.keep.done;
+    if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
     const claims = new Map<string, number[]>();
     for (const { lease, move, spec } of settlements) {
       const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
@@ -90,20 +88,28 @@ class Settling {
       this.ended.push({ n, id: lease.id!, state: 'done' });
     }
     let changed = 0;
-    for (const [nonce, rows] of claims) changed += this.#doneRows(rows, nonce, keep.ms);
+    for (const [nonce, rows] of claims) changed += this.#doneRows(rows, nonce, keep);
     if (changed !== settlements.length) throw new StaleAmongThem();
     this.tally.add('active', -changed);
-    this.tally.add('done', changed);
-    this.#kept.set('done', keep.count);
+    if (keep.count > 0) {
+      this.tally.add('done', changed);
+      this.#kept.set('done', keep.count);
+    }
     return settlements.map(() => true);
   }
 
-  #doneRows(rows: number[], nonce: string, keep: number): number {
+  #doneRows(rows: number[], nonce: string, keep: Keep): number {
     const [first, last] = [Math.min(...rows), Math.max(...rows)];
-    if (last - first + 1 === rows.length && new Set(rows).size === rows.length) {
-      return Number(this.tables.sql(DONE_RANGE).run(this.now, this.now + keep, first, last, nonce).changes);
+    const neighbours = last - first + 1 === rows.length && new Set(rows).size === rows.length;
+    const where = neighbours ? 'n BETWEEN ? AND ?' : 'n IN (SELECT value FROM json_each(?))';
+    const which = neighbours ? [first, last] : [JSON.stringify(rows)];
+    if (keep.count > 0) {
+      const values = [this.now, this.now + keep.ms, ...which, nonce];
+      return Number(this.tables.sql(`${DONE} WHERE ${where} AND token = ?`).run(...values).changes);
     }
-    return Number(this.tables.sql(DONE_LIST).run(this.now, this.now + keep, JSON.stringify(rows), nonce).changes);
+    const { changes } = this.tables.sql(`DELETE FROM jobs WHERE ${where} AND token = ?`).run(...which, nonce);
+    if (hasNotes(this.tables)) this.tables.sql(`DELETE FROM notes WHERE ${where}`).run(...which);
+    return Number(changes);
   }
 
   #settleJob({ lease, move, spec }: Settlement, row: Row): void {

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isAlive, until } from './until.js';
+import { isAlive, until } from '../../support/wait.js';
 
 export const BIN = fileURLToPath(new URL('../../../bin/w8y', import.meta.url));
 

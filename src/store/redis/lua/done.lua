@@ -1,4 +1,4 @@
--- settle, for jobs that are simply done: kept as by default, no key to free.
+-- settle, for jobs that are simply done: kept as by default, or not at all (keep-count 0); no key to free.
 -- ARGV: now, keep-count, packed list of groups of jobs that ended alike: 'attempt crashes priority', result, number of
 -- jobs, and per job: id, token.
 -- Reply: outbox flag, then the indexes of those whose token no longer matched.
@@ -40,9 +40,13 @@ end
 
 call('HDEL', stem .. 'active', unpack(live))
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
-call('HSET', stem .. 'ended', unpack(fields))
-local over = call('LPUSH', stem .. 'recent', unpack(live)) + call('ZCARD', stem .. 'done') - count
-if over > 0 then forget(call('RPOP', stem .. 'recent', math.min(over, 1000)) or {}) end
+if count == 0 then
+  forget(live)
+else
+  call('HSET', stem .. 'ended', unpack(fields))
+  local over = call('LPUSH', stem .. 'recent', unpack(live)) + call('ZCARD', stem .. 'done') - count
+  if over > 0 then forget(call('RPOP', stem .. 'recent', math.min(over, 1000)) or {}) end
+end
 announce(live)
 if call('EXISTS', stem .. 'downs') == 1 then
   local told = {}

@@ -1,0 +1,81 @@
+import { type Job, STATES, type State } from '../../job/job.js';
+import type { Counts, ListOptions, Page, WorkerInfo } from '../store.js';
+import type { Arg, RedisClient, Reply } from './client.js';
+import { decodeJob } from './codec.js';
+import type { Keys } from './keys.js';
+import { type FoundLease, walkLeases } from './leases.js';
+
+/** What looking needs. */
+export interface View {
+  client: RedisClient;
+  keys: Keys;
+  /** The time as scripts take it. */
+  time: () => string;
+}
+
+export async function get(view: View, queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
+  if (ids.length === 0) return [];
+  const flat = (await run(view, 'get', queue, ids)) as (Buffer | null)[];
+  return ids.map((id, i) => {
+    const [record, state, found, progress, log] = flat.slice(5 * i, 5 * i + 5);
+    if (!record) return undefined;
+    const job = decodeJob(queue, id, record, found ?? null, text(state!) as State);
+    if (progress) job.progress = progress.toString();
+    if (log) job.log = log.toString();
+    return job;
+  });
+}
+
+export async function list(view: View, queue: string, options: ListOptions): Promise<Page> {
+  const args = [options.state, options.cursor ?? '', String(options.limit)];
+  const [cursor, ...ids] = ((await run(view, 'list', queue, args)) as Buffer[]).map((item) => text(item));
+  const jobs = await get(view, queue, ids);
+  return {
+    jobs: jobs.filter((job): job is Job => job?.state === options.state),
+    cursor: cursor === '' ? undefined : cursor,
+  };
+}
+
+export async function count(view: View, queue: string): Promise<Counts> {
+  const counts = (await run(view, 'count', queue, [])) as number[];
+  return Object.fromEntries(STATES.map((state, i) => [state, counts[i]])) as Counts;
+}
+
+export async function queues({ client, keys }: View): Promise<string[]> {
+  const names = (await client.call('SMEMBERS', keys.registry)) as Buffer[];
+  return names.map((name) => name.toString()).sort();
+}
+
+export async function workers({ client, keys }: View, queue: string): Promise<WorkerInfo[]> {
+  const { stem } = keys.queue(queue);
+  const flat = (await client.call('ZRANGE', `${stem}workers`, '0', '-1', 'WITHSCORES')) as Buffer[];
+  const found: WorkerInfo[] = [];
+  for (let i = 0; i < flat.length; i += 2) {
+    const info = await client.call('HGET', `${stem}info`, flat[i]!);
+    found.push({ id: text(flat[i]!), deadline: Number(text(flat[i + 1]!)), holds: 0, info: text(info) });
+  }
+  const byId = new Map(found.map((worker) => [worker.id, worker]));
+  for await (const { lease } of walkLeases(client, stem)) {
+    const worker = byId.get(lease.worker);
+    if (worker) worker.holds += 1;
+  }
+  return found;
+}
+
+/** Leases of the workers one asks for. */
+export async function leasesOf(view: View, queue: string, wanted: (worker: string) => boolean): Promise<FoundLease[]> {
+  const found: FoundLease[] = [];
+  for await (const one of walkLeases(view.client, view.keys.queue(queue).stem)) {
+    if (wanted(one.lease.worker)) found.push(one);
+  }
+  return found;
+}
+
+export function text(reply: Reply): string {
+  return reply === null ? '' : String(reply);
+}
+
+async function run(view: View, name: 'get' | 'list' | 'count', queue: string, args: readonly Arg[]): Promise<Reply> {
+  const { list: key, stem } = view.keys.queue(queue);
+  return (await view.client.run(name, [key, stem], [view.time(), ...args])).reply;
+}
