@@ -70,7 +70,7 @@ export class Crore {
       heart: this.#heart,
       maxPayload: this.#setup.maxPayload,
       onError: this.#setup.onError,
-      opened: (worker: { close(): Promise<void> }) => this.#workers.add(worker),
+      workers: this.#workers,
     };
     return new Queue<T, R>(context, checkName(name, 'queue name'), options);
   }

@@ -25,7 +25,8 @@ export interface QueueContext {
   heart: Heart;
   maxPayload: number;
   onError: (error: Error, what: string) => void;
-  opened: (worker: { close(): Promise<void> }) => void;
+  /** Workers to close with the connection. */
+  workers: Set<{ close(): Promise<void> }>;
 }
 
 export type AddManyItem<T> = { payload: T } & AddOptions;
@@ -55,7 +56,10 @@ export class Queue<T = unknown, R = unknown> {
     return this.#handle(job, outcome);
   }
 
-  /** Adds many jobs, atomically per thousand. One bad item refuses all of them before anything is added. */
+  /**
+   * Adds many jobs, atomically per thousand. One bad item refuses all of them before anything is added; an unknown
+   * upstream refuses the thousand it stands in.
+   */
   async addMany(items: readonly AddManyItem<T>[]): Promise<Handle<T, R>[]> {
     if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addMany takes an array, not ${describe(items)}`);
     const jobs: NewJob[] = [];
@@ -99,8 +103,9 @@ export class Queue<T = unknown, R = unknown> {
       maxPayload,
       prepare: { handler, read: (entry) => readEntry(entry, resolved.tasks) as T, check: this.#checker() },
       onError: resolved.onError ?? this.#context.onError,
+      onClosed: (closed) => this.#context.workers.delete(closed),
     });
-    this.#context.opened(worker);
+    this.#context.workers.add(worker);
     return worker;
   }
 

@@ -8,6 +8,8 @@ interface Waiter {
 }
 
 interface Watch {
+  /** Ids to ask for in this turn of the event loop. */
+  fresh: string[];
   ids: Map<string, Set<Waiter>>;
   stop: () => void;
   timer: NodeJS.Timeout;
@@ -49,7 +51,7 @@ export class Waiters {
       const others = watch.ids.get(id);
       if (others) others.add(waiter);
       else watch.ids.set(id, new Set([waiter]));
-      this.#ask(queue, [id]);
+      this.#askSoon(queue, watch, id);
     });
   }
 
@@ -66,7 +68,9 @@ export class Waiters {
     if (known) return known;
     const watch: Watch = {
       ids: new Map(),
-      timer: setInterval(() => this.#ask(queue, [...watch.ids.keys()]), SLOW_POLL).unref(),
+      fresh: [],
+      // not unref'd: somebody waits, so the process has something to live for
+      timer: setInterval(() => this.#ask(queue, [...watch.ids.keys()]), SLOW_POLL),
       stop: this.engine.store.listen(queue, (signal) => {
         if (signal.type === 'finished' && watch.ids.has(signal.id)) this.#look(queue, [signal.id]);
         else if (signal.type === 'reset') this.#ask(queue, [...watch.ids.keys()]);
@@ -86,6 +90,13 @@ export class Waiters {
     watch.stop();
     clearInterval(watch.timer);
     this.#watches.delete(queue);
+  }
+
+  /** Waits that begin together ask together. */
+  #askSoon(queue: string, watch: Watch, id: string): void {
+    watch.fresh.push(id);
+    if (watch.fresh.length > 1) return;
+    setImmediate(() => this.#ask(queue, watch.fresh.splice(0)));
   }
 
   /** Registers for the signal first and looks afterwards: an end between the two is seen by the look. */

@@ -38,7 +38,7 @@ export class Intake {
     private readonly store: Store,
     private readonly queue: string,
     private readonly concurrency: number,
-    private readonly slots: Pick<Slots<never>, 'room' | 'share' | 'tokens' | 'accept' | 'stop'>,
+    private readonly slots: Pick<Slots<never>, 'room' | 'share' | 'stocked' | 'tokens' | 'accept' | 'stop'>,
     private readonly settler: Settler,
     private readonly hooks: IntakeHooks,
   ) {
@@ -95,8 +95,9 @@ export class Intake {
     }
     if (this.#dry || this.#flights >= this.store.lanes || this.settler.clogged) return;
     const room = this.slots.room - this.#asked;
-    const { share } = this.slots;
-    if (room < 1 || (room < share && room < this.concurrency)) return;
+    const { share, stocked } = this.slots;
+    // While there is a stock, a claim may wait until it is worth its round trip.
+    if (room < 1 || (room < share && stocked)) return;
     void this.#send(session, Math.min(room, Math.max(share, this.concurrency), MAX_BATCH));
     if (room > share) this.fill();
   }

@@ -1,5 +1,7 @@
 /** Handler time, in milliseconds per slot, that may lie claimed ahead. */
 const AHEAD = 5;
+/** Bytes of payload that may lie claimed ahead. */
+const BYTES_AHEAD = 8 * 1024 * 1024;
 const MOST = 1_000;
 const WEIGHT = 0.05;
 
@@ -9,6 +11,7 @@ const WEIGHT = 0.05;
  */
 export class Prefetch {
   #average: number | undefined;
+  #size = 0;
   #most: number;
 
   constructor(private readonly concurrency: number) {
@@ -20,6 +23,11 @@ export class Prefetch {
     this.#average = this.#average === undefined ? ms : this.#average + (ms - this.#average) * WEIGHT;
   }
 
+  /** So many entries came, with so many bytes of payload. */
+  brought(entries: number, bytes: number): void {
+    if (entries > 0) this.#size += (bytes / entries - this.#size) * 0.5;
+  }
+
   /** What was claimed ahead has to wait: nothing more for now. */
   stalled(ms: number): void {
     this.#average = Math.max(this.#average ?? 0, ms);
@@ -27,6 +35,7 @@ export class Prefetch {
 
   get ahead(): number {
     if (this.#average === undefined) return 0;
-    return Math.min(this.#most, Math.floor((this.concurrency * AHEAD) / Math.max(this.#average, 0.001)));
+    const byTime = (this.concurrency * AHEAD) / Math.max(this.#average, 0.001);
+    return Math.floor(Math.min(this.#most, byTime, BYTES_AHEAD / Math.max(this.#size, 1)));
   }
 }

@@ -76,6 +76,11 @@ export class Slots<T> {
     return this.#cautious ? 1 : Math.max(1, Math.floor(this.#prefetch.ahead / this.#setup.engine.store.lanes));
   }
 
+  /** Entries wait for a free slot. */
+  get stocked(): boolean {
+    return this.#waiting.length > 0;
+  }
+
   get tokens(): Set<string> {
     const tokens = new Set([...this.#running.keys(), ...this.#waiting.map((job) => job.token)]);
     if (this.#alone) tokens.add(this.#alone.token);
@@ -84,11 +89,14 @@ export class Slots<T> {
 
   accept(entries: readonly Entry[]): void {
     const { queue, prepare } = this.#setup;
+    let bytes = 0;
     for (const entry of entries) {
+      bytes += (entry.task ?? entry.job!.payload).length;
       const job = new RunningJob<T>(queue, entry, TASK, prepare.read, this.#note);
       if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
       this.#waiting.push(job);
     }
+    this.#prefetch.brought(entries.length, bytes);
     if (this.#alone) this.giveBackWaiting();
     else if (entries.length > 0) this.#cautious = this.#waiting[0]!.crashes > 0;
     this.#pump();

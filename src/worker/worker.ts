@@ -17,6 +17,7 @@ export interface WorkerSetup<T> {
   maxPayload: number;
   prepare: Prepare<T>;
   onError: (error: Error, what: string) => void;
+  onClosed: (worker: Worker<T>) => void;
 }
 
 const REJOIN_PAUSE = 250;
@@ -154,5 +155,6 @@ export class Worker<T> {
     this.#unwatch();
     heart.remove(this.#session.worker);
     await engine.store.leave(queue, this.#session.worker).catch(() => {}); // it expires by itself
+    this.#setup.onClosed(this);
   }
 }
