@@ -7,7 +7,7 @@ import { openStore } from './store/open.js';
 import type { Store } from './store/store.js';
 import { DEFAULT_URL } from './store/url.js';
 import { Heart } from './worker/heart.js';
-import { checkFunction } from './worker/options.js';
+import { checkFunction, harmless } from './worker/options.js';
 
 export interface OpenOptions {
   /** How long any single call to the store may take; default 10 s. */
@@ -35,7 +35,7 @@ export async function open(
   checkOptions(options, KNOWN, 'open');
   const timeout = options.timeout === undefined ? 10_000 : Math.max(1, milliseconds(options.timeout, 'timeout'));
   const maxPayload = options.maxPayload === undefined ? 1_048_576 : checkInteger(options.maxPayload, 'maxPayload', 1);
-  const onError = checkFunction(options.onError, 'onError') ?? complain;
+  const onError = harmless(checkFunction(options.onError, 'onError') ?? complain);
   const clock = checkFunction(options.clock, 'clock');
   const random = checkFunction(options.random, 'random');
   const store = await openStore(url, { timeout, clock });
@@ -71,6 +71,7 @@ export class Crore {
       maxPayload: this.#setup.maxPayload,
       onError: this.#setup.onError,
       workers: this.#workers,
+      isClosed: () => this.#closing !== undefined,
     };
     return new Queue<T, R>(context, checkName(name, 'queue name'), options);
   }

@@ -27,6 +27,7 @@ export interface QueueContext {
   onError: (error: Error, what: string) => void;
   /** Workers to close with the connection. */
   workers: Set<{ close(): Promise<void> }>;
+  isClosed: () => boolean;
 }
 
 export type AddManyItem<T> = { payload: T } & AddOptions;
@@ -94,6 +95,8 @@ export class Queue<T = unknown, R = unknown> {
     if (handler === undefined) throw new CroreError('BAD_OPTION', 'work needs a handler');
     checkFunction(handler, 'the handler');
     const resolved = resolveWorkOptions(options);
+    if (this.#context.isClosed())
+      throw new CroreError('CLOSED', `queue '${this.name}': the connection has been closed`);
     const { engine, heart, maxPayload } = this.#context;
     const worker = new Worker<T>({
       engine,

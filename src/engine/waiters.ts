@@ -24,12 +24,14 @@ const PAGE = 500;
  */
 export class Waiters {
   readonly #watches = new Map<string, Watch>();
+  #closed = false;
 
   constructor(private readonly engine: Engine) {}
 
   /** The ended job, or undefined when its record is gone. Rejects with TIMEOUT. */
   wait(queue: string, id: string, timeout: number | undefined): Promise<Job | undefined> {
     return new Promise((resolve, reject) => {
+      if (this.#closed) throw new CroreError('CLOSED', 'the connection has been closed');
       const watch = this.#watch(queue);
       const finish = () => {
         clearTimeout(timer);
@@ -47,7 +49,7 @@ export class Waiters {
       };
       const late = () =>
         waiter.fail(new CroreError('TIMEOUT', `job '${id}' of queue '${queue}' did not end within ${timeout} ms`));
-      const timer = timeout === undefined ? undefined : setTimeout(late, timeout);
+      const timer = timeout === undefined ? undefined : setTimeout(late, Math.min(timeout, 2 ** 31 - 1));
       const others = watch.ids.get(id);
       if (others) others.add(waiter);
       else watch.ids.set(id, new Set([waiter]));
@@ -56,6 +58,7 @@ export class Waiters {
   }
 
   close(): void {
+    this.#closed = true;
     for (const [, watch] of this.#watches) {
       const waiters = [...watch.ids.values()].flatMap((set) => [...set]);
       for (const waiter of waiters)
@@ -66,16 +69,14 @@ export class Waiters {
   #watch(queue: string): Watch {
     const known = this.#watches.get(queue);
     if (known) return known;
-    const watch: Watch = {
-      ids: new Map(),
-      fresh: [],
-      // not unref'd: somebody waits, so the process has something to live for
-      timer: setInterval(() => this.#ask(queue, [...watch.ids.keys()]), SLOW_POLL),
-      stop: this.engine.store.listen(queue, (signal) => {
-        if (signal.type === 'finished' && watch.ids.has(signal.id)) this.#look(queue, [signal.id]);
-        else if (signal.type === 'reset') this.#ask(queue, [...watch.ids.keys()]);
-      }),
-    };
+    const ids: Watch['ids'] = new Map();
+    const stop = this.engine.store.listen(queue, (signal) => {
+      if (signal.type === 'finished' && ids.has(signal.id)) this.#look(queue, [signal.id]);
+      else if (signal.type === 'reset') this.#ask(queue, [...ids.keys()]);
+    });
+    // not unref'd: somebody waits, so the process has something to live for
+    const timer = setInterval(() => this.#ask(queue, [...ids.keys()]), SLOW_POLL);
+    const watch: Watch = { ids, fresh: [], stop, timer };
     this.#watches.set(queue, watch);
     return watch;
   }

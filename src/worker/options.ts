@@ -14,7 +14,7 @@ export interface WorkOptions {
   lease?: Duration;
   /** Time between heartbeats; default 3 s, at most a third of the lease. */
   beat?: Duration;
-  /** Time between rounds that look for dead workers and due jobs; default 1 s. */
+  /** Time between rounds that look for dead workers and due jobs; default 1 s, at most half of the lease. */
   sweep?: Duration;
   /** A main loop that stands still for this long counts as hung, and the worker as dead; default 60 s. */
   hung?: Duration;
@@ -53,6 +53,9 @@ const DEFAULTS = Object.freeze({
   grace: 10_000,
 });
 
+/** What a timer can hold. */
+const LONGEST = 2 ** 31 - 1;
+
 const KNOWN = [
   'concurrency',
   'backoff',
@@ -72,24 +75,30 @@ export function resolveWorkOptions(options: WorkOptions = {}): ResolvedWorkOptio
   const time = (value: Duration | undefined, what: string, fallback: number, least: number) => {
     const ms = value === undefined ? fallback : milliseconds(value, what);
     if (ms < least) throw new CroreError('BAD_OPTION', `${what} must be at least ${least} ms, not ${ms}`);
+    if (ms > LONGEST) throw new CroreError('BAD_OPTION', `${what} must be at most ${LONGEST} ms, not ${ms}`);
     return ms;
   };
   const lease = time(options.lease, 'lease', DEFAULTS.lease, 100);
   const beat = time(options.beat, 'beat', Math.min(DEFAULTS.beat, Math.floor(lease / 3)), 10);
   if (beat * 2 > lease)
     throw new CroreError('BAD_OPTION', `beat (${beat} ms) must be at most half of the lease (${lease} ms)`);
+  // A sweep that finds the last one older than a lease only grants time: rarer ones would never take anything back.
+  const sweep = time(options.sweep, 'sweep', Math.min(DEFAULTS.sweep, Math.floor(lease / 3)), 10);
+  if (sweep * 2 > lease) {
+    throw new CroreError('BAD_OPTION', `sweep (${sweep} ms) must be at most half of the lease (${lease} ms)`);
+  }
   return {
     concurrency: checkInteger(options.concurrency ?? DEFAULTS.concurrency, 'concurrency', 1, 100_000),
     backoff: checkFunction(options.backoff, 'backoff'),
     tasks: checkOneOf(options.tasks ?? DEFAULTS.tasks, 'tasks', ['bytes', 'text', 'json']),
     lease,
     beat,
-    sweep: time(options.sweep, 'sweep', Math.min(DEFAULTS.sweep, lease), 10),
+    sweep,
     hung: time(options.hung, 'hung', DEFAULTS.hung, 100),
     maxCrashes: checkInteger(options.maxCrashes ?? DEFAULTS.maxCrashes, 'maxCrashes', 1),
     grace: time(options.grace, 'grace', DEFAULTS.grace, 0),
     name: options.name === undefined ? undefined : checkName(options.name, 'worker name'),
-    onError: checkFunction(options.onError, 'onError'),
+    onError: harmless(checkFunction(options.onError, 'onError')),
   };
 }
 
@@ -98,4 +107,16 @@ export function checkFunction<T>(value: T | undefined, what: string): T | undefi
     throw new CroreError('BAD_OPTION', `${what} must be a function, not ${describe(value)}`);
   }
   return value;
+}
+
+/** The same listener, whose own exceptions stop here: trouble in reporting trouble must not wedge a worker. */
+export function harmless<T extends ((error: Error, what: string) => void) | undefined>(listener: T): T {
+  if (!listener) return listener;
+  return ((error, what) => {
+    try {
+      listener(error, what);
+    } catch {
+      // there is nobody left to tell
+    }
+  }) as T;
 }

@@ -77,7 +77,12 @@ function chosenDelay(job: RunningJob<unknown>, error: unknown, { options }: Outc
 }
 
 function messageOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  let text: string;
+  try {
+    text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    text = 'something was thrown that cannot be shown'; // an object without a prototype, a Symbol as message
+  }
   return text.length > LONGEST_ERROR ? `${text.slice(0, LONGEST_ERROR)}…` : text;
 }
 

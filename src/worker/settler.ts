@@ -13,12 +13,15 @@ export class Settler {
   #idle: (() => void)[] = [];
   /** Results of an abandoned session are not reported. */
   #generation = 0;
+  #tries = 10;
 
   constructor(
     private readonly store: Store,
     private readonly queue: string,
     private readonly onError: (error: Error, what: string) => void,
     private readonly settled: () => void,
+    /** The store still counts what could not be reported as held by this worker. */
+    private readonly gaveUp: () => void,
   ) {}
 
   report(settlement: Settlement): void {
@@ -50,6 +53,11 @@ export class Settler {
     this.#checkIdle();
   }
 
+  /** From now on a report that fails is not repeated for long: the worker is closing. */
+  hurry(): void {
+    this.#tries = 2;
+  }
+
   /** Resolves when everything has been reported, or given up after a few tries. */
   async flushed(): Promise<void> {
     this.flush();
@@ -72,12 +80,13 @@ export class Settler {
       const applied = await this.store.settle(this.queue, batch);
       if (generation === this.#generation) this.#complain(batch, applied);
     } catch (error) {
-      if (attempt < 10 && generation === this.#generation && !isFinal(error)) {
+      if (attempt < this.#tries && generation === this.#generation && !isClosed(error)) {
         this.onError(error as Error, `reporting ${batch.length} outcomes of queue '${this.queue}'`);
         await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE * attempt));
         return this.#send(batch, attempt + 1, generation);
       }
       this.onError(error as Error, `reporting ${batch.length} outcomes of queue '${this.queue}', given up`);
+      if (generation === this.#generation) this.gaveUp();
     }
     this.#batches.delete(batch);
     this.#checkIdle();
@@ -101,6 +110,6 @@ export class Settler {
   }
 }
 
-function isFinal(error: unknown): boolean {
-  return error instanceof CroreError && (error.code === 'CLOSED' || error.code === 'STORE_READONLY');
+function isClosed(error: unknown): boolean {
+  return error instanceof CroreError && error.code === 'CLOSED';
 }

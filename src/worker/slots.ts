@@ -66,9 +66,9 @@ export class Slots<T> {
   /** How many more entries can be used now. */
   get room(): number {
     if (this.#alone) return 0;
-    if (this.#cautious) return this.#running.size + this.#waiting.length === 0 ? 1 : 0;
-    const inHand = this.#running.size + this.#zombies + this.#waiting.length;
-    return this.#setup.options.concurrency + this.#prefetch.ahead - inHand;
+    const free = this.#setup.options.concurrency - this.#running.size - this.#zombies;
+    if (this.#cautious) return free > 0 && this.#waiting.length === 0 ? 1 : 0;
+    return free + this.#prefetch.ahead - this.#waiting.length;
   }
 
   /** A good size for a claim: part of what is fed ahead, so that several are under way; one where nothing is. */
@@ -106,9 +106,15 @@ export class Slots<T> {
   /** Tells one handler to stop, because its job is no longer its own. */
   stop(token: string, reason: Error): void {
     const job = this.#running.get(token);
-    if (job) this.#bury(job, reason);
-    else this.#waiting = this.#waiting.filter((waiting) => waiting.token !== token);
-    if (!job && this.#alone?.token === token) this.#alone = undefined;
+    if (job) {
+      this.#bury(job, reason);
+      return;
+    }
+    const held = [...this.#waiting, ...(this.#alone ? [this.#alone] : [])].find((one) => one.token === token);
+    if (!held) return;
+    this.#reservations.delete(held);
+    this.#waiting = this.#waiting.filter((waiting) => waiting !== held);
+    if (this.#alone === held) this.#alone = undefined;
   }
 
   stopAll(reason: Error): void {
@@ -209,7 +215,7 @@ export class Slots<T> {
     }
     try {
       const result = prepare.handler(job);
-      return isThenable(result) ? result : Promise.resolve(result);
+      return Promise.resolve(result);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -237,11 +243,12 @@ export class Slots<T> {
 
   #overrun(job: RunningJob<T>): void {
     if (job.over) return;
+    const started = this.#running.has(job.token);
     this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
-    this.settler.report(overran(job, this.#context));
+    // One that never started has not failed: it goes back.
+    this.settler.report(started ? overran(job, this.#context) : givenBack(job, this.#context));
     if (this.#alone === job) this.#alone = undefined;
-    if (this.#running.has(job.token))
-      this.#bury(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
+    if (started) this.#bury(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
   }
 
   /** The job is settled or gone; its handler is told, and keeps its slot until it returns. */
@@ -270,8 +277,4 @@ export class Slots<T> {
 
 function refuse(error: unknown): never {
   throw error instanceof CroreError ? new Fatal(error.message) : error;
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function';
 }

@@ -36,13 +36,20 @@ export class Worker<T> {
   readonly #ready: Promise<void>;
   #session: Beat;
   #joined = false;
+  #joining: Promise<void>;
   #closing: Promise<void> | undefined;
 
   constructor(setup: WorkerSetup<T>) {
     const { engine, queue, options } = setup;
     this.#setup = setup;
     this.#session = this.#newSession();
-    this.#settler = new Settler(engine.store, queue, setup.onError, () => this.#intake.fill());
+    this.#settler = new Settler(
+      engine.store,
+      queue,
+      setup.onError,
+      () => this.#intake.fill(),
+      () => this.#intake.reconcile(),
+    );
     this.#slots = new Slots(setup, this.#settler, () => this.#intake.fill());
     this.#intake = new Intake(engine.store, queue, options.concurrency, this.#slots, this.#settler, {
       session: () => (this.#joined && !this.#closing ? this.#session : undefined),
@@ -51,7 +58,8 @@ export class Worker<T> {
     });
     this.#unwatch = engine.duties.watch(queue, options);
     this.#unlisten = engine.store.listen(queue, (signal) => this.#hear(signal));
-    this.#ready = this.#join();
+    this.#joining = this.#join();
+    this.#ready = this.#joining;
   }
 
   /** The name of the current session. */
@@ -88,6 +96,7 @@ export class Worker<T> {
       const session = this.#session;
       try {
         await engine.store.join(queue, session.worker, { lease: options.lease, info });
+        if (this.#closing) return;
         heart.add(
           { ...session, beat: options.beat, hung: options.hung },
           {
@@ -132,7 +141,7 @@ export class Worker<T> {
     this.#slots.abandon(error);
     this.#settler.abandon();
     this.#session = this.#newSession();
-    void this.#join();
+    this.#joining = this.#join();
   }
 
   /** No beat gets through: handlers are told to stop while the lease still stands. What they finish may still count. */
@@ -145,7 +154,8 @@ export class Worker<T> {
   async #close(): Promise<void> {
     const { engine, heart, queue, options } = this.#setup;
     this.#intake.close();
-    await this.#ready;
+    this.#settler.hurry();
+    await this.#joining;
     await this.#intake.settled();
     this.#slots.giveBackWaiting();
     await this.#slots.drained(options.grace);

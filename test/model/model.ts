@@ -91,7 +91,7 @@ export class Model {
   }
 
   beat(worker: string, lease: number): boolean {
-    if (!this.#sessions.has(worker)) return false;
+    if ((this.#sessions.get(worker) ?? -1) < 0) return false;
     this.#sessions.set(worker, this.clock() + lease);
     return true;
   }
@@ -99,7 +99,7 @@ export class Model {
   claim({ worker, lease }: Beat, n: number): Claim {
     const nothing = { entries: [], more: false };
     const deadline = this.#sessions.get(worker);
-    if (deadline === undefined) return { status: 'lost', ...nothing };
+    if (deadline === undefined || deadline < 0) return { status: 'lost', ...nothing };
     this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
     if (this.#paused) return { status: 'paused', ...nothing };
     this.#promote();
@@ -199,16 +199,23 @@ export class Model {
     this.#swept = now;
     this.#promote();
     for (const [key, { until }] of this.#keys) if (until > 0 && until <= now) this.#keys.delete(key);
-    const dead = [...this.#sessions].filter(([, deadline]) => deadline <= now).map(([worker]) => worker);
-    const late = [...this.#reserved].filter(([, deadline]) => deadline <= now).map(([id]) => id);
+    const late_ = stalled ? -1 : now;
+    const sleepy = [...this.#sessions]
+      .filter(([, deadline]) => deadline >= 0 && deadline <= now)
+      .map(([worker]) => worker);
+    const dead = [...this.#sessions].filter(([, deadline]) => deadline <= late_).map(([worker]) => worker);
+    let late = [...this.#reserved].filter(([, deadline]) => deadline <= now).map(([id]) => id);
     if (stalled) {
-      for (const worker of dead) this.#sessions.set(worker, now + lease);
+      for (const worker of sleepy) this.#sessions.set(worker, now + lease);
       for (const id of late) this.#reserved.set(id, now + lease);
-      return [];
+      late = [];
     }
     const lost: Lost[] = [];
     const of = (worker: string) => this.#held.filter((held) => held.lease.worker === worker);
-    for (const worker of dead) if (of(worker).length === 0) this.#sessions.delete(worker);
+    for (const worker of dead) {
+      if (of(worker).length === 0) this.#sessions.delete(worker);
+      else this.#sessions.set(worker, -1);
+    }
     const corpses = this.#held.filter((held) => dead.includes(held.lease.worker)).sort((a, b) => b.seq - a.seq);
     for (const { lease: of_, entry } of corpses) {
       lost.push(

@@ -41,13 +41,10 @@ export class RedisClient {
     readonly shown: string,
     readonly timeout: number,
   ) {
-    this.#redis = connectTo(url, timeout);
+    // Nothing waits in the library for a connection: it would be sent long after its caller was told that it failed.
+    this.#redis = connectTo(url, timeout, false);
     this.#redis.on('error', (error: Error) => {
       this.#why = error.message;
-    });
-    // What waited for the connection is on its way from now on.
-    this.#redis.on('ready', () => {
-      for (const flight of this.#flights) flight.sent = true;
     });
     this.#redis.on('close', () => this.#drop());
     this.#redis.on('end', () => this.#drop());
@@ -59,7 +56,7 @@ export class RedisClient {
 
   /** A second connection to the same place, for pub/sub. */
   another(): Redis | Cluster {
-    return connectTo(this.url, this.timeout);
+    return connectTo(this.url, this.timeout, true);
   }
 
   async connect(): Promise<void> {
@@ -180,7 +177,9 @@ export class RedisClient {
 function isPassing(error: unknown): boolean {
   if (error instanceof ConnectionLost) return true;
   const { message } = error as Error;
-  return /LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|READONLY|UNBLOCKED|Connection is closed|ECONN|EPIPE/.test(message);
+  return /LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|READONLY|UNBLOCKED|enableOfflineQueue|Connection is closed|ECONN|EPIPE/.test(
+    message,
+  );
 }
 
 function firstLine(message: string): string {
@@ -212,7 +211,7 @@ function readFiles(files: TlsFiles): TlsFiles {
   return contents;
 }
 
-function connectTo(url: RedisUrl, timeout: number): Redis | Cluster {
+function connectTo(url: RedisUrl, timeout: number, enableOfflineQueue: boolean): Redis | Cluster {
   const common: RedisOptions = {
     username: url.username,
     password: url.password,
@@ -220,6 +219,8 @@ function connectTo(url: RedisUrl, timeout: number): Redis | Cluster {
     disableClientInfo: true,
     connectTimeout: timeout,
     commandTimeout: timeout,
+    socketTimeout: timeout,
+    enableOfflineQueue,
     maxRetriesPerRequest: null,
     autoResendUnfulfilledCommands: false,
     retryStrategy: (times) => Math.min(10 * 2 ** Math.min(times, 8), 1_000),
@@ -242,6 +243,7 @@ function connectTo(url: RedisUrl, timeout: number): Redis | Cluster {
     case 'cluster': {
       const options: ClusterOptions = {
         redisOptions: common,
+        enableOfflineQueue,
         lazyConnect: true,
         slotsRefreshTimeout: timeout,
         clusterRetryStrategy: (times) => Math.min(100 * times, 1_000),

@@ -213,15 +213,17 @@ export class RedisStore implements Store {
   }
 
   async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const jobs = await this.get(queue, ids);
+    const known = (await this.get(queue, ids)).filter((job) => job !== undefined);
+    if (known.length === 0) return ids.map(() => false);
     const args: Arg[] = [this.#time()];
-    ids.forEach((id, i) => {
-      const spec = jobs[i]?.spec;
-      const keep = spec && keepOf(spec, 'cancelled');
-      args.push(id, String(keep?.ms ?? 0), String(keep?.count ?? 0), spec ? (freedKey({ spec }) ?? '') : '');
-    });
+    for (const { id, spec } of known) {
+      const keep = keepOf(spec, 'cancelled');
+      args.push(id, String(keep.ms), String(keep.count), freedKey({ spec }) ?? '');
+    }
     const { reply, repeated } = await this.#run('cancel', queue, args);
-    return this.#applied(queue, reply as number[], repeated);
+    const applied = this.#applied(queue, reply as number[], repeated);
+    const cancelled = new Set(known.filter((_job, i) => applied[i]).map((job) => job.id));
+    return ids.map((id) => cancelled.delete(id));
   }
 
   async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {

@@ -36,7 +36,8 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     const ending = { n: row.n as number, id, state: 'cancelled' as const };
     const counts = { attempt: row.attempt as number, crashes: row.crashes as number, outcome: 'cancelled' };
     close(tables, tally, now, { ...ending, ...counts, spec });
-    prune(tables, tally, 'cancelled', keepOf(spec, 'cancelled').count);
+    const keep = keepOf(spec, 'cancelled');
+    if (keep.ms > 0 && keep.count > 0) prune(tables, tally, 'cancelled', keep.count);
     told.push(ending);
     result.ended.push(id);
   }

@@ -21,7 +21,9 @@ const HIGHEST = Number.MAX_SAFE_INTEGER;
 export function claim(tables: Tables, request: ClaimRequest): Claim {
   const { queue, worker, now } = request;
   const nothing = { entries: [], more: false };
-  const beat = tables.sql('UPDATE sessions SET deadline = max(deadline, ?) WHERE queue = ? AND worker = ?');
+  const beat = tables.sql(
+    'UPDATE sessions SET deadline = max(deadline, ?) WHERE queue = ? AND worker = ? AND deadline >= 0',
+  );
   if (beat.run(now + request.lease, queue, worker).changes !== 1) return { status: 'lost', ...nothing };
   const tally = new Tally(tables, queue);
   if (tally.row.paused) return { status: 'paused', ...nothing };

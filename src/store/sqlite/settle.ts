@@ -122,7 +122,8 @@ class Settling {
         const outcome = move.to === 'done' ? (move.result ?? null) : move.error;
         const { attempt, crashes } = move;
         close(tables, tally, this.now, { n, id: lease.id!, state: move.to, spec, attempt, crashes, outcome });
-        this.#kept.set(move.to, keepOf(spec, move.to).count);
+        const keep = keepOf(spec, move.to);
+        if (keep.ms > 0 && keep.count > 0) this.#kept.set(move.to, Math.max(keep.count, this.#kept.get(move.to) ?? 0));
         this.ended.push({ n, id: lease.id!, state: move.to });
         return;
       }

@@ -115,7 +115,9 @@ export class SqliteStore implements Store {
   async beat(sessions: readonly Beat[]): Promise<boolean[]> {
     const numbers = await Promise.all(sessions.map(({ queue }) => this.#number(queue)));
     return this.#committer.run(() => {
-      const update = this.#tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND worker = ?');
+      const update = this.#tables.sql(
+        'UPDATE sessions SET deadline = ? WHERE queue = ? AND worker = ? AND deadline >= 0',
+      );
       return sessions.map(({ worker, lease }, i) => update.run(this.now() + lease, numbers[i]!, worker).changes === 1);
     });
   }

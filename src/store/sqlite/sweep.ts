@@ -21,7 +21,8 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   tables.sql('DELETE FROM keys WHERE queue = ? AND until > 0 AND until <= ?').run(queue, now);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);
-  const lost = stalled ? [] : [...ofDeadWorkers(tables, queue, name, now), ...ofReservations(tables, queue, name, now)];
+  const lost = ofDeadWorkers(tables, queue, name, stalled ? -1 : now);
+  if (!stalled) lost.push(...ofReservations(tables, queue, name, now));
   tally.write();
   return { lost, more: promoted === CHUNK || forgotten === CHUNK || lost.length > 0, promoted: promoted > 0 };
 }
@@ -34,12 +35,16 @@ function forgetOld(tables: Tables, tally: Tally, now: number): number {
 
 /** Nobody swept for a whole lease: everybody was away or the machine slept, so nobody could beat. */
 function grant(tables: Tables, queue: number, now: number, lease: number): void {
-  tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline <= ?').run(now + lease, queue, now);
+  tables
+    .sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline BETWEEN 0 AND ?')
+    .run(now + lease, queue, now);
   tables.sql('UPDATE jobs SET until = ? WHERE queue = ? AND state = 3 AND until <= ?').run(now + lease, queue, now);
 }
 
 function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): Lost[] {
-  const dead = tables.sql('SELECT worker FROM sessions WHERE queue = ? AND deadline <= ?').all(queue, now);
+  // Who has been declared dead stays so until nothing of theirs is left: a late beat does not bring them back.
+  tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND deadline <= ?').run(queue, now);
+  const dead = tables.sql('SELECT worker FROM sessions WHERE queue = ? AND deadline = -1').all(queue);
   return dead.flatMap((row) => remains(tables, queue, name, row.worker as string));
 }
 

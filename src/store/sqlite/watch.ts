@@ -49,7 +49,12 @@ export class ForeignCommits {
   }
 
   #look(): void {
-    const version = this.#read();
+    let version: number;
+    try {
+      version = this.#read();
+    } catch {
+      return; // busy or failing: the next look, or the caller's own call, will tell
+    }
     if (version === this.#version) return;
     this.#version = version;
     this.tell();

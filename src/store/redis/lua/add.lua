@@ -63,7 +63,8 @@ local function wire(id, needs)
     elseif state == 'dead' or state == 'cancelled' then
       failed = 'an upstream job ended ' .. state .. ': ' .. up
     else
-      left = left + call('HSETNX', stem .. 'edges', id .. '\0' .. queue .. '\0' .. up, policy)
+      call('HSET', stem .. 'edges', id .. '\0' .. queue .. '\0' .. up, policy)
+      left = left + 1
       if queue == '' then
         call('SADD', stem .. 'deps:' .. up, '\0' .. id)
         call('HSET', stem .. 'downs', up, 1)

@@ -1,5 +1,6 @@
 -- beat: prolongs a session that exists. ARGV: now, worker, lease in ms. Reply: 1, or 0 when it is gone.
 allow_oom()
-if not call('ZSCORE', stem .. 'workers', ARGV[2]) then return 0 end
+local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])
+if not deadline or tonumber(deadline) < 0 then return 0 end
 call('ZADD', stem .. 'workers', 'XX', now + ARGV[3], ARGV[2])
 return 1

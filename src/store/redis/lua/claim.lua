@@ -7,7 +7,8 @@ local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 -- A key of the wrong type must fail here, before anything is written.
 call('LLEN', list)
 allow_oom()
-if not call('ZSCORE', stem .. 'workers', worker) then return { 'lost', 0, '', 0 } end
+local deadline = call('ZSCORE', stem .. 'workers', worker)
+if not deadline or tonumber(deadline) < 0 then return { 'lost', 0, '', 0 } end
 call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
 if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused', 0, '', 0 } end
 promote(1000)

@@ -44,7 +44,7 @@ if count == 0 then
   forget(live)
 else
   call('HSET', stem .. 'ended', unpack(fields))
-  local over = call('LPUSH', stem .. 'recent', unpack(live)) + call('ZCARD', stem .. 'done') - count
+  local over = call('LPUSH', stem .. 'recent', unpack(live)) - count
   if over > 0 then forget(call('RPOP', stem .. 'recent', math.min(over, 1000)) or {}) end
 end
 announce(live)

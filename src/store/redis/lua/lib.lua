@@ -6,7 +6,8 @@
 --   active hash id -> 'token crashes priority at worker' | leased hash token -> 'worker\0task' for raw tasks
 --   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping |
 --          recent list of done jobs that are kept as by default, newest first: a list costs a fifth of a sorted set
---   workers zset by deadline | reserved zset of ids by deadline | meta hash of counters and flags
+--   fates  hash id -> final state, for ten minutes, of jobs that dependents in other queues wait for (fates_ttl zset)
+--   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
 -- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
 -- digits has to be rendered for each job.
 local list, stem = KEYS[1], KEYS[2]
@@ -197,6 +198,9 @@ local function tell(pairs_)
         call('HDEL', stem .. 'downs', id)
       else
         call('RPUSH', stem .. 'outbox', state .. '\0' .. id)
+        -- its record may be gone before the other queues hear of it
+        call('HSET', stem .. 'fates', id, state)
+        call('ZADD', stem .. 'fates_ttl', now + 600000, id)
       end
     end
   end

@@ -4,7 +4,11 @@ local reply = {}
 for p = 2, #ARGV, 2 do
   local up = ARGV[p]
   local state = 'missing'
-  if call('HEXISTS', stem .. 'jobs', up) == 1 then state = locate(up) end
+  if call('HEXISTS', stem .. 'jobs', up) == 1 then
+    state = locate(up)
+  else
+    state = call('HGET', stem .. 'fates', up) or 'missing'
+  end
   if state ~= 'missing' and state ~= 'done' and state ~= 'dead' and state ~= 'cancelled' then
     call('SADD', stem .. 'deps:' .. up, ARGV[p + 1])
     call('HSET', stem .. 'downs', up, 1)

@@ -4,7 +4,7 @@ for i = 2, #ARGV do call('UNLINK', stem .. 'deps:' .. ARGV[i]) end
 call('UNLINK', list)
 for _, name in ipairs({ 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased',
   'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
-  'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox' }) do
+  'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl' }) do
   call('UNLINK', stem .. name)
 end
 call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back')

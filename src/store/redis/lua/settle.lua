@@ -36,7 +36,9 @@ for i = 1, n do
     if group and id ~= '' then
       local k = #group[1] + 1
       group[1][k], group[2][k] = id, move .. ' ' .. head .. ' ' .. now .. ' ' .. tail
-      group[3][k], group[4] = tonumber(ARGV[p + 6]), tonumber(ARGV[p + 7])
+      -- one that is not kept takes no other with it, and the largest count of the batch holds
+      local most = tonumber(ARGV[p + 7])
+      group[3][k], group[4] = most > 0 and tonumber(ARGV[p + 6]) or 0, math.max(group[4], most)
       told[#told + 1] = id
       told[#told + 1] = move
       if ARGV[p + 8] ~= '' then unlock(ARGV[p + 8], id) end

@@ -37,7 +37,15 @@ if #keys > 0 then
   call('ZREM', stem .. 'unique_ttl', unpack(keys))
 end
 
-local dead = call('ZRANGEBYSCORE', stem .. 'workers', '-inf', now, 'LIMIT', 0, 100)
+local fates = call('ZRANGEBYSCORE', stem .. 'fates_ttl', '-inf', now, 'LIMIT', 0, 1000)
+if #fates > 0 then
+  call('HDEL', stem .. 'fates', unpack(fates))
+  call('ZREM', stem .. 'fates_ttl', unpack(fates))
+end
+
+-- Who has been declared dead stays so until nothing of theirs is left: a late beat does not bring them back.
+local doomed = call('ZRANGEBYSCORE', stem .. 'workers', -1, -1, 'LIMIT', 0, 100)
+local dead = call('ZRANGEBYSCORE', stem .. 'workers', 0, now, 'LIMIT', 0, 100)
 local late = call('ZRANGEBYSCORE', stem .. 'reserved', '-inf', now, 'LIMIT', 0, 500)
 if swept and now - swept > lease then
   -- Nobody swept for a whole lease: the server stood still or everybody was away, so nobody could beat. Grant a lease.
@@ -45,6 +53,11 @@ if swept and now - swept > lease then
   for _, id in ipairs(late) do call('ZADD', stem .. 'reserved', now + lease, id) end
   dead, late = {}, {}
 end
+for _, worker in ipairs(dead) do
+  call('ZADD', stem .. 'workers', -1, worker)
+  doomed[#doomed + 1] = worker
+end
+dead = doomed
 if call('EXISTS', list, stem .. 'ready', stem .. 'prio') > 0 then wake() end
 local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), #dead }
 for _, worker in ipairs(dead) do reply[#reply + 1] = worker end
