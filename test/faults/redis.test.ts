@@ -64,6 +64,24 @@ describe('a Redis that fails', () => {
     expect(accepted.length + refused).toBe(600);
   });
 
+  it('does not do later what it said it could not do', async () => {
+    await start();
+    const crore = await use(redis.url, 600);
+    const queue = crore.queue<string>('too-late');
+    await queue.add('before');
+    await redis.down();
+    await expect(queue.add('refused')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
+    await expect(queue.push('refused')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
+    await redis.up();
+    await until('the connection to stand again', () =>
+      queue.add('accepted').then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect((await queue.count()).ready).toBe(1);
+  });
+
   it('goes on by itself after a restart that forgot everything', async () => {
     const crore = await start();
     const queue = crore.queue<string>('amnesia');

@@ -78,6 +78,8 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     [{ conucrrency: 5 }, "'conucrrency'"],
     [{ lease: '1s', beat: '900ms' }, 'beat'],
     [{ lease: 5 }, 'lease'],
+    [{ lease: '10s', sweep: '6s' }, 'sweep'],
+    [{ grace: '30d' }, 'grace'],
     [{ backoff: 5 }, 'backoff'],
     [{ tasks: 'xml' }, "'xml'"],
   ])('work options %j', (options, word) => {
@@ -181,5 +183,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     await Promise.all([gone.close(), gone.close()]);
     await expect(waiting).rejects.toMatchObject({ code: 'CLOSED' });
     await expect(queue.add('y')).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(queue.handle('x').finished()).rejects.toMatchObject({ code: 'CLOSED' });
+    expect(() => queue.work(async () => {})).toThrowError(expect.objectContaining({ code: 'CLOSED' }));
   });
 });

@@ -73,6 +73,23 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     await until('dead again', async () => (await queue.count()).dead === 2);
   });
 
+  it('survives whatever a handler or a listener throws', async () => {
+    const queue = fresh<string>();
+    queue.work(
+      async () => {
+        throw Object.create(null);
+      },
+      {
+        onError: () => {
+          throw new Error('the listener fails, too');
+        },
+      },
+    );
+    const handle = await queue.add('x', { attempts: 1 });
+    await expect(handle.finished({ timeout: '10s' })).rejects.toMatchObject({ code: 'JOB_DEAD' });
+    expect((await handle.get())?.error).toContain('cannot be shown');
+  });
+
   it('runs at most as many handlers at once as asked, and that many', async () => {
     const queue = fresh<number>();
     let running = 0;

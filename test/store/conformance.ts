@@ -316,6 +316,24 @@ export function testStore({ name, open }: StoreUnderTest): void {
         expect(await store.get(queue, ['a', 'b', 'c', 'd'])).toEqual(Array(4).fill(undefined));
       });
 
+      it('takes no other record along when a job that is not kept ends', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        const nothing = { done: { ms: 0, count: 0 }, dead: { ms: 0, count: 0 } };
+        await store.add(queue, [newJob('kept'), newJob('died'), newJob('gone', { spec: { keep: nothing } })]);
+        await store.add(queue, [newJob('gone too', { spec: { keep: nothing } })]);
+        const [kept, died, gone, goneToo] = await claim(queue, 4);
+        await store.settle(queue, [
+          settlementOf(kept!, finish(kept!.job!, '1')),
+          settlementOf(died!, die(died!.job!, 'x')),
+          settlementOf(gone!, finish(gone!.job!, '2')),
+          settlementOf(goneToo!, die(goneToo!.job!, 'x')),
+        ]);
+        expect(await store.count(queue)).toMatchObject({ done: 1, dead: 1 });
+        expect((await mustGet(store, queue, 'kept')).result).toBe('1');
+        expect((await mustGet(store, queue, 'died')).state).toBe('dead');
+      });
+
       it('lets a failed job wait, then join the back, then die', async () => {
         const queue = newQueue();
         await joined(queue);
@@ -517,6 +535,25 @@ export function testStore({ name, open }: StoreUnderTest): void {
         await store.sweep(queue, SWEEP);
         expect((await store.workers(queue)).map((worker) => worker.id)).toEqual(['alive']);
         expect(await store.beat([session(queue, 'dead')])).toEqual([false]);
+      });
+
+      it('does not let a worker that was declared dead come back', async () => {
+        const queue = newQueue();
+        await joined(queue, 'late');
+        await store.sweep(queue, SWEEP);
+        await store.add(queue, [newJob('a'), newJob('b')]);
+        await claim(queue, 1, 'late');
+        now += LEASE;
+        const { lost } = await store.sweep(queue, SWEEP);
+        expect(names(lost)).toEqual(['a']);
+        expect(await store.beat([session(queue, 'late')])).toEqual([false]);
+        expect(await store.claim(session(queue, 'late'), 1)).toMatchObject({ status: 'lost', entries: [] });
+        await store.settle(
+          queue,
+          lost.map((entry) => settlementOf(entry, lose(entry.job!, 3, 'late'))),
+        );
+        await store.sweep(queue, SWEEP);
+        expect(await store.workers(queue)).toEqual([]);
       });
 
       it('returns raw tasks of a dead worker too', async () => {
@@ -736,6 +773,26 @@ export function testStore({ name, open }: StoreUnderTest): void {
         await end(up, 'done');
         await arrives(down, 'd', 'ready');
         expect(names(await claim(down, 5))).toEqual(['d']);
+      });
+
+      it('hears of an upstream in another queue that was forgotten when done, also when swept meanwhile', async () => {
+        const [up, down] = [newQueue(), newQueue()];
+        await joined(up);
+        await store.add(up, [newJob('u', { spec: FORGETFUL_SPEC })]);
+        await store.add(down, [newJob('d', needs({ queue: up, id: 'u' }))]);
+        const [entry] = await claim(up, 1);
+        const settling = store.settle(up, [settlementOf(entry!, finish(entry!.job!))]);
+        await Promise.all([settling, store.sweep(down, SWEEP), store.sweep(down, SWEEP)]);
+        await arrives(down, 'd', 'ready');
+      });
+
+      it('waits again when the id of a cancelled dependent comes again', async () => {
+        const queue = newQueue();
+        const spec = { needs: [{ queue, id: 'a', on: 'success' as const }], keep: FORGETFUL_SPEC.keep };
+        await store.add(queue, [newJob('a'), newJob('b', { spec })]);
+        await store.cancel(queue, ['b']);
+        await store.add(queue, [newJob('b', { spec })]);
+        expect((await mustGet(store, queue, 'b')).state).toBe('blocked');
       });
 
       it('cancels what needs success and runs what needs an end, along the whole chain', async () => {

@@ -221,6 +221,8 @@ function connectTo(url: RedisUrl, timeout: number, enableOfflineQueue: boolean):
     commandTimeout: timeout,
     socketTimeout: timeout,
     enableOfflineQueue,
+    // Signals subscribes anew by itself; the library's own attempt would go unanswered when the connection breaks again.
+    autoResubscribe: false,
     maxRetriesPerRequest: null,
     autoResendUnfulfilledCommands: false,
     retryStrategy: (times) => Math.min(10 * 2 ** Math.min(times, 8), 1_000),
