@@ -815,6 +815,17 @@ export function testStore({ name, open }: StoreUnderTest): void {
         expect(names(await claim(queue, 5))).toEqual(['always']);
       });
 
+      it('tells dependents nothing when a stale report comes with others', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' }))]);
+        const [a] = await claim(queue, 1);
+        await store.settle(queue, [settlementOf(a!, release(a!.job!))]);
+        const stale = [finish(a!.job!), fail(a!.job!, 'x', { random })].map((move) => settlementOf(a!, move));
+        expect(await store.settle(queue, stale)).toEqual([false, false]);
+        expect(await store.count(queue)).toMatchObject({ blocked: 1, ready: 1 });
+      });
+
       it('tells dependents of a cancelled upstream', async () => {
         const queue = newQueue();
         await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' }))]);

@@ -78,6 +78,7 @@ class Settling {
     const keep = settlements[0]?.spec.keep.done;
     if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
     const claims = new Map<string, number[]>();
+    const ended: Settling['ended'] = [];
     for (const { lease, move, spec } of settlements) {
       const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
       if (!simple || spec.keep.done !== keep || spec.unique || !isMarked(lease.token, lease.id!)) return undefined;
@@ -85,11 +86,12 @@ class Settling {
       const claim = claims.get(nonce);
       if (claim) claim.push(n);
       else claims.set(nonce, [n]);
-      this.ended.push({ n, id: lease.id!, state: 'done' });
+      ended.push({ n, id: lease.id!, state: 'done' });
     }
     let changed = 0;
     for (const [nonce, rows] of claims) changed += this.#doneRows(rows, nonce, keep);
     if (changed !== settlements.length) throw new StaleAmongThem();
+    this.ended.push(...ended);
     this.tally.add('active', -changed);
     if (keep.count > 0) {
       this.tally.add('done', changed);
