@@ -50,7 +50,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /** More runs, or the run of a printed seed: CRORE_MODEL_RUNS=2000 CRORE_MODEL_SEED=42 npx vitest run test/model */
-const numRuns = Number(process.env.CRORE_MODEL_RUNS ?? 120);
+const numRuns = Number(process.env.CRORE_MODEL_RUNS ?? 200);
 const seed = process.env.CRORE_MODEL_SEED === undefined ? undefined : Number(process.env.CRORE_MODEL_SEED);
 
 describe('the stores and the model agree', () => {

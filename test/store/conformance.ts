@@ -405,6 +405,7 @@ export function testStore({ name, open }: StoreUnderTest): void {
         expect(await store.settle(queue, [settlementOf(a!, release(a!.job!))])).toEqual([true]);
         const [again] = await claim(queue, 1);
         expect(await store.settle(queue, [done(a), settlementOf(a!, release(a!.job!))])).toEqual([false, false]);
+        expect(await store.settle(queue, [done(a)])).toEqual([false]);
         expect((await mustGet(store, queue, 'a')).state).toBe('active');
         expect(await store.settle(queue, [done(again), done(again)])).toEqual([true, false]);
         expect(await store.settle(queue, [done(b), done(a)])).toEqual([true, false]);
