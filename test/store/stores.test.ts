@@ -43,7 +43,10 @@ testStore({
   name: 'redis cluster',
   open: async (clock) => {
     const cluster = await startCluster();
-    const store = await openStore(cluster.url, { timeout, clock });
+    const store = await openStore(cluster.url, { timeout, clock }).catch(async (error) => {
+      await cluster.stop();
+      throw error;
+    });
     return {
       store,
       close: async () => {
