@@ -63,7 +63,10 @@ class Stage {
   readonly #queue: Queue<Work>;
   readonly #children = new Set<ChildProcess>();
   readonly #timers: NodeJS.Timeout[] = [];
+  #named = 0;
+  /** Jobs the store has accepted. */
   #added = 0;
+  #producing: Promise<void> = Promise.resolve();
 
   constructor(
     crore: Crore,
@@ -79,7 +82,13 @@ class Stage {
     );
     this.#start();
     let victim = this.#start();
-    this.#timers.push(setInterval(() => void this.#produce(), 100));
+    this.#timers.push(
+      setInterval(() => {
+        this.#producing = this.#producing
+          .then(() => this.#produce())
+          .catch((error: Error) => this.screen.say(`a batch was refused: ${error.message}`));
+      }, 100),
+    );
     this.#timers.push(setInterval(() => void this.#draw(), TICK));
     this.#timers.push(
       setInterval(() => {
@@ -98,6 +107,7 @@ class Stage {
   async end(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     for (const child of this.#children) child.kill('SIGKILL');
+    await this.#producing; // what is on its way is added or not before anybody counts
     const counts = await this.#queue.count();
     const accounted = STATES.reduce((sum, state) => sum + counts[state], 0);
     this.screen.end(`${this.#added} jobs added, ${accounted} accounted for: ${line(counts)}`);
@@ -114,12 +124,12 @@ class Stage {
 
   async #produce(): Promise<void> {
     const jobs = Array.from({ length: 3 }, () => ({
-      payload: { name: `work ${++this.#added}`, takes: 20 + Math.random() * 120, luck: Math.random() },
+      payload: { name: `work ${++this.#named}`, takes: 20 + Math.random() * 120, luck: Math.random() },
       backoff: '500ms',
       delay: Math.random() < 0.1 ? '2s' : 0,
       keep: { count: 1_000_000 },
     }));
-    await this.#queue.addMany(jobs);
+    this.#added += (await this.#queue.addMany(jobs)).length;
   }
 
   async #draw(): Promise<void> {
