@@ -1,28 +1,84 @@
-/** Every way a call can be refused, with the sentence the documentation prints. `docs/errors.md` is tested against it. */
+/** Every way a call can be refused: what it means, and what becomes of it on the wire and on the command line. `docs/errors.md` is tested against it. */
 export const ERRORS = {
-  BAD_NAME: 'A queue name, job id, worker id or key is empty, too long, or holds a NUL.',
-  BAD_OPTION: 'An option is unknown, has the wrong type, or is out of range.',
-  BAD_DURATION: 'A duration is neither milliseconds nor a text such as 250ms, 10s, 5m, 2h, 1d.',
-  BAD_PAYLOAD: 'A payload cannot be written as JSON (circular, BigInt, undefined) or was refused by the schema.',
-  PAYLOAD_TOO_LARGE: 'A payload, result, progress value or header block is over its limit.',
-  BAD_URL: 'A store URL has an unknown scheme or a part that makes no sense.',
-  UNKNOWN_UPSTREAM: 'A job names an upstream job that does not exist.',
-  NOT_FOUND: 'No such job.',
-  QUEUE_FULL: 'The queue is at its limit and took nothing.',
-  LEASE_LOST: 'The lease of this job is gone: it was cancelled, taken back, or given to another worker.',
-  JOB_DEAD: 'The awaited job is dead.',
-  JOB_CANCELLED: 'The awaited job was cancelled.',
-  JOB_GONE: 'The awaited job finished and its record is no longer kept.',
-  TIMEOUT: 'The wait was longer than the caller allowed.',
-  CLOSED: 'The connection or worker has been closed.',
-  STORE_UNREACHABLE: 'The store does not answer.',
-  STORE_UNCERTAIN: 'The connection broke before the answer came: the call may or may not have happened.',
-  STORE_BUSY: 'Another process has kept the database file locked for too long.',
-  STORE_FULL: 'The store has no room left (disk full, or Redis at maxmemory).',
-  STORE_READONLY: 'The store cannot be written (a read-only file, or a Redis replica).',
-  STORE_NEWER: 'The store was written by a newer Crore.',
-  STORE_CORRUPT: 'The store holds something that Crore did not write, or not in this form.',
-  STORE_UNSUPPORTED: 'The store is too old or lacks something Crore needs.',
+  BAD_NAME: {
+    meaning: 'A queue name, job id, worker id or key is empty, too long, or holds a NUL.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  BAD_OPTION: {
+    meaning: 'An option is unknown, has the wrong type, or is out of range.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  BAD_DURATION: {
+    meaning: 'A duration is neither milliseconds nor a text such as 250ms, 10s, 5m, 2h, 1d.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  BAD_PAYLOAD: {
+    meaning: 'A payload cannot be written as JSON (circular, BigInt, undefined) or was refused by the schema.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  PAYLOAD_TOO_LARGE: {
+    meaning: 'A payload, result, progress value or header block is over its limit.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  BAD_URL: {
+    meaning: 'A store URL has an unknown scheme or a part that makes no sense.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  UNKNOWN_UPSTREAM: {
+    meaning: 'A job names an upstream job that does not exist.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 2,
+  },
+  NOT_FOUND: { meaning: 'No such job.', grpc: 'NOT_FOUND', exit: 1 },
+  QUEUE_FULL: { meaning: 'The queue is at its limit and took nothing.', grpc: 'RESOURCE_EXHAUSTED', exit: 1 },
+  LEASE_LOST: {
+    meaning: 'The lease of this job is gone: it was cancelled, taken back, or given to another worker.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 1,
+  },
+  JOB_DEAD: { meaning: 'The awaited job is dead.', grpc: 'ABORTED', exit: 100 },
+  JOB_CANCELLED: { meaning: 'The awaited job was cancelled.', grpc: 'ABORTED', exit: 101 },
+  JOB_GONE: { meaning: 'The awaited job finished and its record is no longer kept.', grpc: 'NOT_FOUND', exit: 1 },
+  TIMEOUT: { meaning: 'The wait was longer than the caller allowed.', grpc: 'DEADLINE_EXCEEDED', exit: 124 },
+  CLOSED: { meaning: 'The connection or worker has been closed.', grpc: 'UNAVAILABLE', exit: 69 },
+  STORE_UNREACHABLE: { meaning: 'The store does not answer.', grpc: 'UNAVAILABLE', exit: 69 },
+  STORE_UNCERTAIN: {
+    meaning: 'The connection broke before the answer came: the call may or may not have happened.',
+    grpc: 'UNAVAILABLE',
+    exit: 69,
+  },
+  STORE_BUSY: {
+    meaning: 'Another process has kept the database file locked for too long.',
+    grpc: 'UNAVAILABLE',
+    exit: 69,
+  },
+  STORE_FULL: {
+    meaning: 'The store has no room left (disk full, or Redis at maxmemory).',
+    grpc: 'RESOURCE_EXHAUSTED',
+    exit: 69,
+  },
+  STORE_READONLY: {
+    meaning: 'The store cannot be written (a read-only file, or a Redis replica).',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 69,
+  },
+  STORE_NEWER: { meaning: 'The store was written by a newer Crore.', grpc: 'FAILED_PRECONDITION', exit: 69 },
+  STORE_CORRUPT: {
+    meaning: 'The store holds something that Crore did not write, or not in this form.',
+    grpc: 'DATA_LOSS',
+    exit: 69,
+  },
+  STORE_UNSUPPORTED: {
+    meaning: 'The store is too old or lacks something Crore needs.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 69,
+  },
 } as const;
 
 export type ErrorCode = keyof typeof ERRORS;

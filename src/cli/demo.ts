@@ -21,7 +21,7 @@ interface Work {
 }
 
 /** Lets a person watch: a producer, two worker processes, one of which is killed -9 again and again. */
-export async function demo(argv: string[]): Promise<number> {
+export async function run(argv: string[]): Promise<number> {
   if (argv[0] === '--worker') return demoWorker(argv[1]!);
   const seconds = readSeconds(argv);
   const dir = mkdtempSync(join(tmpdir(), 'crore-demo-'));

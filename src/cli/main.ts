@@ -1,24 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { CroreError } from '../errors.js';
-
-const HELP = `Usage: crore COMMAND [OPTIONS]
-
-One work engine with many doors. Commands:
-
-  demo [--for SECONDS]   A live demonstration on a private database: jobs come, run, fail, are retried; a worker process
-                         is killed now and then, and nothing is lost. Ctrl-C ends it.
-  ring …                 Any executable, run with the next item of a ring, under a lock. The same as w8y: see
-                         'crore ring --help'.
-
-  --version              Prints the version.
-  --help                 Prints this.
-
-Examples:
-  crore demo --for 20
-  crore ring -u redis://localhost -k feeds -c ./poll.sh {}
-
-The library is documented in README.md and docs/.
-`;
+import { CroreError, ERRORS } from '../errors.js';
+import { COMMANDS } from './commands.js';
 
 const BAD_USAGE = 2;
 
@@ -28,22 +10,14 @@ export async function main(argv: string[]): Promise<void> {
   try {
     process.exitCode = await dispatch(command, rest);
   } catch (error) {
-    process.stderr.write(`crore: ${error instanceof CroreError ? error.message : ((error as Error).stack ?? error)}\n`);
-    process.exitCode = error instanceof CroreError ? BAD_USAGE : 1;
+    const known = error instanceof CroreError;
+    process.stderr.write(`crore: ${known ? error.message : ((error as Error).stack ?? error)}\n`);
+    process.exitCode = known ? ERRORS[error.code].exit : 1;
   }
 }
 
 async function dispatch(command: string | undefined, rest: string[]): Promise<number> {
   switch (command) {
-    case 'demo': {
-      const { demo } = await import('./demo.js');
-      return demo(rest);
-    }
-    case 'ring': {
-      const { ring } = await import('../ring/command.js');
-      process.exit(await ring(rest));
-      break;
-    }
     case '--version':
       process.stdout.write(`${version()}\n`);
       return 0;
@@ -51,12 +25,32 @@ async function dispatch(command: string | undefined, rest: string[]): Promise<nu
     case 'help':
     case '--help':
     case '-h':
-      process.stdout.write(HELP);
+      process.stdout.write(help());
       return command === undefined ? BAD_USAGE : 0;
-    default:
-      process.stderr.write(`crore: unknown command '${command}'; 'crore --help' lists them\n`);
-      return BAD_USAGE;
   }
+  const listed = COMMANDS.find(({ name }) => name === command);
+  if (!listed) throw new CroreError('BAD_OPTION', `unknown command '${command}'; 'crore --help' lists them`);
+  const { run } = await listed.load();
+  return run(rest);
+}
+
+function help(): string {
+  const width = Math.max(...COMMANDS.map(({ usage }) => usage.length));
+  const lines = COMMANDS.map(({ usage, summary }) => `  ${usage.padEnd(width)}   ${summary}`);
+  return `Usage: crore COMMAND [OPTIONS]
+
+One work engine with many doors. Commands ('crore COMMAND --help' explains each):
+
+${lines.join('\n')}
+
+  --version, --help
+
+Examples:
+  crore demo --for 20
+  crore ring -u redis://localhost -k feeds -c ./poll.sh {}
+
+The store is --store, else $CRORE_STORE, else sqlite:crore.db. The library is documented in README.md and docs/.
+`;
 }
 
 function version(): string {

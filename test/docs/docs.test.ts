@@ -44,7 +44,15 @@ describe('the documentation says what the code does', () => {
 
   it('errors: every code with its meaning', () => {
     const rows = table(read('docs/errors.md'), 'code', 'meaning');
-    expect(rows).toEqual(Object.entries(ERRORS).map(([code, meaning]) => [`\`${code}\``, meaning]));
+    const known = Object.entries(ERRORS).map(([code, { meaning, grpc, exit }]) => [
+      `\`${code}\``,
+      meaning,
+      grpc,
+      `${exit}`,
+    ]);
+    expect(rows).toEqual(known);
+    const exits = table(read('docs/errors.md'), 'exit', 'meaning').map(([exit]) => exit);
+    expect(known.map(([, , , exit]) => exit).filter((exit) => !exits.includes(exit))).toEqual([]);
   });
 
   it('README: the twelve lines run and print what they promise', () => {
@@ -90,7 +98,7 @@ function readdirOrFile(path: string): void {
 
 describe('imports point one way', () => {
   /** A room may import from itself and from rooms further right. The library door (files of src/ itself) stands after cli. */
-  const ORDER = ['cli', '.', 'ring', 'worker', 'engine', 'store', 'job'];
+  const ORDER = ['cli', 'grpc', 'flow', 'worqr', '.', 'ring', 'worker', 'engine', 'store', 'job'];
   /** What everybody may use. */
   const COMMON = ['errors.ts'];
 
@@ -99,7 +107,7 @@ describe('imports point one way', () => {
     .filter((name) => name.endsWith('.ts'));
   const room = (file: string) => (file.includes('/') ? file.split('/')[0]! : '.');
 
-  it('cli → library → ring | worker → engine → store → job', () => {
+  it('cli → grpc → flow | worqr → library → ring | worker → engine → store → job', () => {
     const wrong: string[] = [];
     for (const file of files) {
       const text = readFileSync(join(root, 'src', file), 'utf8');

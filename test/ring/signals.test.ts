@@ -122,9 +122,10 @@ describe('a terminal', () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'typescript');
       // Not a shell: dash may report the interrupted `wait` instead of what its trap says.
-      const body =
-        'process.on("SIGINT", () => { console.log("interrupted"); process.exitCode = 3; process.stdin.destroy(); });' +
-        'process.stdin.once("data", (text) => console.log(`read ${text}`));';
+      const body = [
+        'process.on("SIGINT", () => { console.log("interrupted"); process.exitCode = 3; process.stdin.destroy(); });',
+        'process.stdin.once("data", (text) => console.log("read", text.toString()));',
+      ].join(' ');
       const line = `${BIN} -u ${redis.url} -k ${prefix} -q ${process.execPath} -e '${body}'`;
       const terminal = spawn('script', ['-qec', line, file], { stdio: ['pipe', 'pipe', 'pipe'] });
       const session = new Running(terminal);

@@ -1,0 +1,48 @@
+import { Command, CommanderError } from 'commander';
+import { CroreError } from '../errors.js';
+
+export const BAD_USAGE = 2;
+
+export interface About {
+  /** Such as `crore push`. */
+  name: string;
+  summary: string;
+  /** Command lines that teach, each with what it does. */
+  examples: readonly (readonly [line: string, what: string])[];
+}
+
+/** A command line with the habits of this house: unknown options are refused in one line, help ends with examples. */
+export function program({ name, summary, examples }: About): Command {
+  const width = Math.max(...examples.map(([line]) => line.length));
+  const shown = examples.map(([line, what]) => `  ${line.padEnd(width)}   # ${what}`);
+  return quiet(new Command(name).description(summary)).addHelpText('after', `\nExamples:\n${shown.join('\n')}`);
+}
+
+/** Errors are thrown, not printed; also of subcommands, which `command.command()` makes with these settings. */
+function quiet(command: Command): Command {
+  return command
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} })
+    .helpOption('-h, --help', 'Print this.')
+    .showHelpAfterError(false);
+}
+
+/** The options every command that talks to a store has. */
+export function storeOptions(command: Command): Command {
+  return command
+    .option('--store <url>', 'sqlite:FILE, redis://… (default: $CRORE_STORE, else sqlite:crore.db)')
+    .option('--json', 'Print one JSON object a line.');
+}
+
+/** Runs a command line to its exit code. `action` gives back the code of the command it ran. */
+export async function parse(command: Command, argv: string[]): Promise<void> {
+  try {
+    await command.parseAsync(argv, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return;
+    const help = error.code === 'commander.help';
+    const why = help ? 'a command is missing' : error.message.replace(/^error: /, '');
+    throw new CroreError('BAD_OPTION', `${why}; '${command.name()} --help' explains`);
+  }
+}
