@@ -1,4 +1,5 @@
 export { Crore, type OpenOptions, open } from './crore.js';
+export type { BulkOptions, Filter } from './engine/filter.js';
 export type { AddOptions, BackoffOptions, KeepOptions, NeedOptions, UniqueOptions } from './engine/options.js';
 export { CroreError, ERRORS, type ErrorCode, Fatal } from './errors.js';
 export type { Handle, JobView } from './handle.js';

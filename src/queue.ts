@@ -1,6 +1,14 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { checkInteger, checkOneOf, checkOptions, describe } from './engine/check.js';
-import type { Engine } from './engine/engine.js';
+import { chunks, type Engine } from './engine/engine.js';
+import {
+  BULK_KNOWN,
+  type BulkOptions,
+  type Filter,
+  forEachMatching,
+  listMatching,
+  resolveFilter,
+} from './engine/filter.js';
 import { type AddOptions, resolveJob } from './engine/options.js';
 import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.js';
 import { CroreError, Fatal } from './errors.js';
@@ -28,6 +36,14 @@ export interface QueueContext {
   /** Workers to close with the connection. */
   workers: Set<{ close(): Promise<void> }>;
   isClosed: () => boolean;
+}
+
+export interface ListPageOptions {
+  /** Most jobs of a page; default 100. */
+  limit?: number;
+  /** Where the page before ended. */
+  cursor?: string;
+  filter?: Omit<Filter, 'state'>;
 }
 
 export type AddManyItem<T> = { payload: T } & AddOptions;
@@ -127,15 +143,17 @@ export class Queue<T = unknown, R = unknown> {
     return this.#engine.store.count(this.name);
   }
 
-  /** A page of jobs in one state, waiting ones in the order they will run, ended ones newest first. */
-  async list(
-    state: State,
-    options: { limit?: number; cursor?: string } = {},
-  ): Promise<{ jobs: JobView<T, R>[]; cursor?: string }> {
+  /**
+   * A page of jobs in one state, waiting ones in the order they will run, ended ones newest first. With a filter a page may
+   * be short or empty and still have a cursor: follow it until there is none.
+   */
+  async list(state: State, options: ListPageOptions = {}): Promise<{ jobs: JobView<T, R>[]; cursor?: string }> {
     checkOneOf(state, 'state', STATES);
-    checkOptions(options, ['limit', 'cursor'], 'list');
+    checkOptions(options, ['limit', 'cursor', 'filter'], 'list');
     const limit = options.limit === undefined ? 100 : checkInteger(options.limit, 'limit', 1, 1_000);
-    const page = await this.#engine.store.list(this.name, { state, limit, cursor: checkCursor(options.cursor) });
+    const filter = resolveFilter(options.filter ?? {}, [state], 'list');
+    const asked = { limit, cursor: checkCursor(options.cursor) };
+    const page = await listMatching(this.#engine, this.name, state, filter, asked);
     return { jobs: page.jobs.map((job) => viewOf<T, R>(job)), cursor: page.cursor };
   }
 
@@ -144,21 +162,34 @@ export class Queue<T = unknown, R = unknown> {
   }
 
   /** Cancels a job that has not ended, running or not; false when there is nothing to cancel. */
-  async cancel(id: string): Promise<boolean> {
-    const [cancelled] = await this.#engine.store.cancel(this.name, [id]);
-    return cancelled!;
+  cancel(id: string): Promise<boolean>;
+  /** Cancels all jobs that match, in steps; returns how many. */
+  cancel(filter: Filter, options?: BulkOptions): Promise<number>;
+  async cancel(which: string | Filter, options: BulkOptions = {}): Promise<boolean | number> {
+    const act = (ids: string[]) => this.#engine.store.cancel(this.name, ids);
+    if (typeof which === 'string') return (await act([which]))[0]!;
+    return this.#bulk(which, ['blocked', 'scheduled', 'ready', 'active'], 'cancel', act, options);
   }
 
-  /** Sends dead jobs (these, or all) to the back of the queue with fresh attempts; returns how many. */
-  async retryDead(ids?: string | readonly string[]): Promise<number> {
-    if (ids !== undefined) return this.#revive(typeof ids === 'string' ? [ids] : ids);
-    let total = 0;
-    for (;;) {
-      const { jobs } = await this.#engine.store.list(this.name, { state: 'dead', limit: 500 });
-      const revived = await this.#revive(jobs.map((job) => job.id));
-      total += revived;
-      if (revived === 0) return total;
+  /** Sends dead jobs (these, those that match, or all) to the back of the queue with fresh attempts; returns how many. */
+  async retryDead(which: string | readonly string[] | Filter = {}, options: BulkOptions = {}): Promise<number> {
+    const act = (ids: readonly string[]) => this.#engine.store.revive(this.name, ids);
+    if (typeof which === 'string' || Array.isArray(which)) {
+      let revived = 0;
+      for (const ids of chunks([which].flat() as string[], () => 0)) revived += (await act(ids)).filter(Boolean).length;
+      return revived;
     }
+    return this.#bulk(which as Filter, ['dead'], 'retryDead', act, options);
+  }
+
+  /** Drops the record of an ended job; false when there is none. */
+  remove(id: string): Promise<boolean>;
+  /** Drops the records of all ended jobs that match, in steps; returns how many. */
+  remove(filter: Filter, options?: BulkOptions): Promise<number>;
+  async remove(which: string | Filter, options: BulkOptions = {}): Promise<boolean | number> {
+    const act = (ids: string[]) => this.#engine.store.remove(this.name, ids);
+    if (typeof which === 'string') return (await act([which]))[0]!;
+    return this.#bulk(which, ['done', 'dead', 'cancelled'], 'remove', act, options);
   }
 
   /** Stops handing out work, on every worker; what runs goes on. */
@@ -211,9 +242,17 @@ export class Queue<T = unknown, R = unknown> {
       validate(schema, job.payload, `payload of ${job.id ?? 'a task'} in queue '${this.name}'`) as T | Promise<T>;
   }
 
-  async #revive(ids: readonly string[]): Promise<number> {
-    if (ids.length === 0) return 0;
-    return (await this.#engine.store.revive(this.name, ids)).filter(Boolean).length;
+  async #bulk(
+    filter: Filter,
+    states: readonly State[],
+    what: string,
+    act: (ids: string[]) => Promise<boolean[]>,
+    options: BulkOptions,
+  ): Promise<number> {
+    const resolved = resolveFilter(filter, states, what);
+    checkOptions(options, BULK_KNOWN, what);
+    checkFunction(options.progress, 'progress');
+    return forEachMatching(this.#engine, this.name, resolved, act, options);
   }
 }
 
@@ -243,7 +282,7 @@ function resolveLimits(limits: Limits | undefined): Limits {
 }
 
 function checkCursor(cursor: string | undefined): string | undefined {
-  if (cursor !== undefined && !/^\d{1,20}$/.test(cursor)) {
+  if (cursor !== undefined && !/^[\w-]{1,4096}$/.test(cursor)) {
     throw new CroreError('BAD_OPTION', `cursor ${describe(cursor)} is not one that list returned`);
   }
   return cursor;

@@ -52,6 +52,8 @@ export interface Spec {
   expires: number;
   keep: { done: Keep; dead: Keep };
   headers?: Record<string, string>;
+  /** Jobs of one group take turns with those of others, and share the limits set per group. */
+  group?: string;
   unique?: Unique;
   needs?: Need[];
   /** It was a raw task until it failed for the first time. */

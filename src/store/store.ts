@@ -48,6 +48,8 @@ export interface Store {
   cancel(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Dead jobs go to the back of their line with fresh counts; true where this call did it. */
   revive(queue: string, ids: readonly string[]): Promise<boolean[]>;
+  /** Drops the records of ended jobs; true where this call did it. */
+  remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
   pause(queue: string, paused: boolean): Promise<void>;
   /** Forgets everything a queue holds, running work included. */
   obliterate(queue: string): Promise<void>;
@@ -126,6 +128,7 @@ export interface Sweep {
 export interface ListOptions {
   state: State;
   limit: number;
+  /** Where the last page ended, as that page said: what comes and goes meanwhile shifts nothing. */
   cursor?: string;
 }
 

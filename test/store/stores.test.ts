@@ -4,55 +4,60 @@ import { join } from 'node:path';
 import { inject } from 'vitest';
 import { openStore } from '../../dist/store/open.js';
 import { startCluster } from '../support/redis.js';
-import { testStore } from './conformance.js';
+import { testBreadth } from './breadth.js';
+import { type StoreUnderTest, testStore } from './conformance.js';
 
 const timeout = 10_000;
 
-testStore({
-  name: 'sqlite memory',
-  open: async (clock) => {
-    const store = await openStore('sqlite::memory:', { timeout, clock });
-    return { store, close: () => store.close() };
+const STORES: StoreUnderTest[] = [
+  {
+    name: 'sqlite memory',
+    open: async (clock) => {
+      const store = await openStore('sqlite::memory:', { timeout, clock });
+      return { store, close: () => store.close() };
+    },
   },
-});
-
-testStore({
-  name: 'sqlite file',
-  open: async (clock) => {
-    const dir = mkdtempSync(join(tmpdir(), 'crore-sqlite-'));
-    const store = await openStore(`sqlite:${join(dir, 'crore.db')}`, { timeout, clock });
-    return {
-      store,
-      close: async () => {
-        await store.close();
-        rmSync(dir, { recursive: true });
-      },
-    };
+  {
+    name: 'sqlite file',
+    open: async (clock) => {
+      const dir = mkdtempSync(join(tmpdir(), 'crore-sqlite-'));
+      const store = await openStore(`sqlite:${join(dir, 'crore.db')}`, { timeout, clock });
+      return {
+        store,
+        close: async () => {
+          await store.close();
+          rmSync(dir, { recursive: true });
+        },
+      };
+    },
   },
-});
-
-testStore({
-  name: 'redis',
-  open: async (clock) => {
-    const store = await openStore(`${inject('redisUrl')}?prefix=conformance`, { timeout, clock });
-    return { store, close: () => store.close() };
+  {
+    name: 'redis',
+    open: async (clock) => {
+      const store = await openStore(`${inject('redisUrl')}?prefix=conformance`, { timeout, clock });
+      return { store, close: () => store.close() };
+    },
   },
-});
-
-testStore({
-  name: 'redis cluster',
-  open: async (clock) => {
-    const cluster = await startCluster();
-    const store = await openStore(cluster.url, { timeout, clock }).catch(async (error) => {
-      await cluster.stop();
-      throw error;
-    });
-    return {
-      store,
-      close: async () => {
-        await store.close();
+  {
+    name: 'redis cluster',
+    open: async (clock) => {
+      const cluster = await startCluster();
+      const store = await openStore(cluster.url, { timeout, clock }).catch(async (error) => {
         await cluster.stop();
-      },
-    };
+        throw error;
+      });
+      return {
+        store,
+        close: async () => {
+          await store.close();
+          await cluster.stop();
+        },
+      };
+    },
   },
-});
+];
+
+for (const store of STORES) {
+  testStore(store);
+  testBreadth(store);
+}

@@ -27,12 +27,17 @@ export async function get(view: View, queue: string, ids: readonly string[]): Pr
 }
 
 export async function list(view: View, queue: string, options: ListOptions): Promise<Page> {
-  const args = [options.state, options.cursor ?? '', String(options.limit)];
-  const [cursor, ...ids] = ((await run(view, 'list', queue, args)) as Buffer[]).map((item) => text(item));
+  const from = Buffer.from(options.cursor ?? '', 'base64url');
+  const [cursor, ...members] = (await run(view, 'list', queue, [
+    options.state,
+    from,
+    String(options.limit),
+  ])) as Buffer[];
+  const ids = members.map((id) => text(id));
   const jobs = await get(view, queue, ids);
   return {
     jobs: jobs.filter((job): job is Job => job?.state === options.state),
-    cursor: cursor === '' ? undefined : cursor,
+    cursor: cursor!.length === 0 ? undefined : cursor!.toString('base64url'),
   };
 }
 

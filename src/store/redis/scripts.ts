@@ -28,6 +28,7 @@ const NAMES = [
   'outbox',
   'pause',
   'push',
+  'remove',
   'revive',
   'settle',
   'sweep',

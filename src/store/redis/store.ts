@@ -226,6 +226,11 @@ export class RedisStore implements Store {
     return ids.map((id) => cancelled.delete(id));
   }
 
+  async remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const { reply, repeated } = await this.#run('remove', queue, [this.#time(), ...ids]);
+    return (reply as number[]).map((flag) => repeated || flag === 1);
+  }
+
   async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
     const { reply, repeated } = await this.#run('revive', queue, [this.#time(), ...ids]);
     return (reply as number[]).map((flag) => repeated || flag === 1);

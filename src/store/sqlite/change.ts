@@ -1,7 +1,7 @@
-import type { Lease } from '../../job/job.js';
+import { type Lease, STATES, type Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
 import type { Note } from '../store.js';
-import { close, prune, tell } from './ends.js';
+import { close, forget, prune, tell } from './ends.js';
 import { leasedJob, leasedTask } from './settle.js';
 import { leaseToken, S, sizeOf, type Tables, Tally } from './table.js';
 
@@ -61,6 +61,18 @@ export function revive(tables: Tables, queue: number, ids: readonly string[]): b
     tally.move('dead', 'ready');
     tally.add('bytes', sizeOf(row.payload as string));
     return true;
+  });
+  tally.write();
+  return applied;
+}
+
+/** Drops the records of ended jobs. */
+export function remove(tables: Tables, queue: number, ids: readonly string[]): boolean[] {
+  const tally = new Tally(tables, queue);
+  const applied = ids.map((id) => {
+    const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ? AND state > 3').get(queue, id);
+    if (row) forget(tables, tally, STATES[row.state as number] as Terminal, 'SELECT ?', [row.n!]);
+    return row !== undefined;
   });
   tally.write();
   return applied;

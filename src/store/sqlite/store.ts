@@ -18,7 +18,7 @@ import type {
   WorkerInfo,
 } from '../store.js';
 import { add, push } from './add.js';
-import { cancel, note, obliterate, revive } from './change.js';
+import { cancel, note, obliterate, remove, revive } from './change.js';
 import { claim } from './claim.js';
 import type { Committer } from './committer.js';
 import { translate } from './failure.js';
@@ -178,6 +178,10 @@ export class SqliteStore implements Store {
     const applied = await this.#write(queue, (n) => revive(this.#tables, n, ids));
     this.#emit(queue, { type: 'work' });
     return applied;
+  }
+
+  remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#write(queue, (n) => remove(this.#tables, n, ids));
   }
 
   async pause(queue: string, paused: boolean): Promise<void> {

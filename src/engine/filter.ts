@@ -1,0 +1,129 @@
+import { CroreError } from '../errors.js';
+import { type Job, STATES, type State } from '../job/job.js';
+import type { Page } from '../store/store.js';
+import { checkOneOf, checkOptions, describe } from './check.js';
+import type { Engine } from './engine.js';
+
+/** Which jobs of a queue are meant; what is left out does not matter. */
+export interface Filter {
+  /** One state or several; each verb has its own default. */
+  state?: State | readonly State[];
+  /** How the id begins. */
+  id?: string;
+  /** Text in the payload (as JSON), the error, or a header. */
+  text?: string;
+  /** The group it belongs to. */
+  group?: string;
+  /** Added at this moment or later. */
+  after?: Date | number;
+  /** Added before this moment. */
+  before?: Date | number;
+}
+
+export interface ResolvedFilter {
+  states: readonly State[];
+  matches: (job: Job) => boolean;
+}
+
+const KNOWN = ['state', 'id', 'text', 'group', 'after', 'before'] as const;
+
+/** Checks a filter; `states` are those the verb can act on, and the default. */
+export function resolveFilter(filter: Filter, states: readonly State[], what: string): ResolvedFilter {
+  checkOptions(filter, KNOWN, what);
+  const asked = filter.state === undefined ? states : [filter.state].flat();
+  for (const state of asked) checkOneOf(state, `${what}: state`, states.length === 0 ? STATES : states);
+  const id = text(filter.id, `${what}: id`);
+  const words = text(filter.text, `${what}: text`);
+  const group = text(filter.group, `${what}: group`);
+  const after = time(filter.after, `${what}: after`) ?? Number.NEGATIVE_INFINITY;
+  const before = time(filter.before, `${what}: before`) ?? Number.POSITIVE_INFINITY;
+  const matches = (job: Job) =>
+    (id === undefined || job.id.startsWith(id)) &&
+    (group === undefined || job.spec.group === group) &&
+    job.createdAt >= after &&
+    job.createdAt < before &&
+    (words === undefined || holds(job, words));
+  return { states: asked, matches };
+}
+
+function text(value: unknown, what: string): string | undefined {
+  if (value !== undefined && typeof value !== 'string')
+    throw new CroreError('BAD_OPTION', `${what} must be a text, not ${describe(value)}`);
+  return value;
+}
+
+function time(value: Date | number | undefined, what: string): number | undefined {
+  const ms = value instanceof Date ? value.getTime() : value;
+  if (ms !== undefined && (typeof ms !== 'number' || Number.isNaN(ms)))
+    throw new CroreError('BAD_OPTION', `${what} must be a Date or milliseconds since 1970, not ${describe(value)}`);
+  return ms;
+}
+
+function holds(job: Job, words: string): boolean {
+  const payload = typeof job.payload === 'string' ? job.payload : Buffer.from(job.payload).toString('latin1');
+  if (payload.includes(words) || job.error?.includes(words)) return true;
+  return Object.values(job.spec.headers ?? {}).some((value) => value.includes(words));
+}
+
+/** Records one call of `list` looks at before it answers with what it has. */
+const MOST_LOOKED_AT = 5_000;
+const MOST_PAGES = 50;
+
+/** A page of the jobs that match. It may be short of `limit`, or empty, and still have a cursor: there was much to skip. */
+export async function listMatching(
+  engine: Engine,
+  queue: string,
+  state: State,
+  { matches }: ResolvedFilter,
+  options: { limit: number; cursor?: string },
+): Promise<Page> {
+  const jobs: Job[] = [];
+  let { cursor } = options;
+  let looked = 0;
+  for (let page = 0; page < MOST_PAGES && looked < MOST_LOOKED_AT; page++) {
+    const limit = options.limit - jobs.length;
+    const found = await engine.store.list(queue, { state, limit, cursor });
+    looked += limit;
+    jobs.push(...found.jobs.filter(matches));
+    cursor = found.cursor;
+    if (cursor === undefined || jobs.length >= options.limit) break;
+  }
+  return { jobs, cursor };
+}
+
+/** Ids per step of a bulk verb. */
+const CHUNK = 500;
+
+export interface BulkOptions {
+  /** Told after each step how many jobs were looked at and how many were changed. */
+  progress?: (seen: number, changed: number) => void;
+  /** Ends the work between two steps. */
+  signal?: AbortSignal;
+}
+
+export const BULK_KNOWN = ['progress', 'signal'] as const;
+
+/** Does something to every job that matches, step by step; returns how many were changed. */
+export async function forEachMatching(
+  engine: Engine,
+  queue: string,
+  { states, matches }: ResolvedFilter,
+  act: (ids: string[]) => Promise<boolean[]>,
+  { progress, signal }: BulkOptions,
+): Promise<number> {
+  let seen = 0;
+  let changed = 0;
+  for (const state of states) {
+    let cursor: string | undefined;
+    do {
+      signal?.throwIfAborted();
+      const page: Page = await engine.store.list(queue, { state, limit: CHUNK, cursor });
+      const ids = page.jobs.filter(matches).map((job) => job.id);
+      if (ids.length > 0) changed += (await act(ids)).filter(Boolean).length;
+      seen += page.jobs.length;
+      progress?.(seen, changed);
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+  }
+  return changed;
+}
