@@ -1,6 +1,18 @@
 import { checkInteger, checkName, checkOptions } from './engine/check.js';
 import { Engine } from './engine/engine.js';
+import { encodeValue } from './engine/payload.js';
+import {
+  checkScheduleName,
+  defineSchedule,
+  extraJob,
+  type ScheduledJobOptions,
+  type ScheduleOptions,
+  type ScheduleView,
+  scheduleView,
+} from './engine/schedules.js';
+import type { When } from './engine/ticks.js';
 import { CroreError } from './errors.js';
+import { Handle } from './handle.js';
 import { type Duration, milliseconds } from './job/duration.js';
 import { Queue, type QueueOptions } from './queue.js';
 import { openStore } from './store/open.js';
@@ -56,6 +68,7 @@ export class Crore {
   readonly #heart: Heart;
   readonly #setup: CroreSetup;
   readonly #workers = new Set<{ close(): Promise<void> }>();
+  #scheduling: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(store: Store, setup: CroreSetup) {
@@ -76,6 +89,53 @@ export class Crore {
     return new Queue<T, R>(context, checkName(name, 'queue name'), options);
   }
 
+  /**
+   * Makes jobs of a queue again and again: `when` is a cron expression (`'0 4 * * *'`) or how often (`'10s'`). Called with
+   * the same again, by any number of processes, it changes nothing; called with something else it replaces what was there.
+   */
+  async schedule<T = unknown>(
+    name: string,
+    when: When,
+    job: { queue: string; payload?: T } & ScheduledJobOptions,
+    options: ScheduleOptions = {},
+  ): Promise<ScheduleView> {
+    checkScheduleName(name);
+    if (job === null || typeof job !== 'object')
+      throw new CroreError('BAD_OPTION', `schedule '${name}': job must be an object with a queue`);
+    const { queue, payload = null, ...jobOptions } = job;
+    checkName(queue, `schedule '${name}': queue name`);
+    const { store } = this.#engine;
+    const body = encodeValue(payload, `payload of schedule '${name}'`, this.#setup.maxPayload);
+    const since = store.now();
+    const { text, first } = defineSchedule(queue, when, body, jobOptions, options, since);
+    const schedule = await store.putSchedule({ name, queue, definition: text, since, next: first });
+    this.#scheduling ??= this.#engine.scheduler.watch();
+    this.#engine.scheduler.nudge();
+    return scheduleView(schedule);
+  }
+
+  /** All schedules, by name. */
+  async schedules(): Promise<ScheduleView[]> {
+    return (await this.#engine.store.schedules()).map(scheduleView);
+  }
+
+  /** Removes a schedule; its jobs stay. False when there is none of this name. */
+  unschedule(name: string): Promise<boolean> {
+    return this.#engine.store.dropSchedule(checkScheduleName(name));
+  }
+
+  /** Adds a job of a schedule now, beside its ticks. */
+  async runSchedule<T = unknown, R = unknown>(name: string): Promise<Handle<T, R>> {
+    checkScheduleName(name);
+    const { store } = this.#engine;
+    const schedule = (await store.schedules()).find((one) => one.name === name);
+    if (!schedule) throw new CroreError('NOT_FOUND', `there is no schedule '${name}'`);
+    const job = extraJob(schedule, store.now());
+    const outcome = await this.#engine.add(schedule.queue, job, {});
+    const id = outcome.outcome === 'duplicate' ? outcome.id : job.id;
+    return new Handle(this.#engine, schedule.queue, id, outcome.outcome);
+  }
+
   /** Names of all queues the store knows. */
   queues(): Promise<string[]> {
     return this.#engine.store.queues();
@@ -89,6 +149,7 @@ export class Crore {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.close()));
+    this.#scheduling?.();
     await this.#heart.close();
     await this.#engine.close();
   }

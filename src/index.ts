@@ -1,6 +1,8 @@
 export { Crore, type OpenOptions, open } from './crore.js';
 export type { BulkOptions, Filter } from './engine/filter.js';
 export type { AddOptions, BackoffOptions, KeepOptions, NeedOptions, UniqueOptions } from './engine/options.js';
+export type { CatchUp, ScheduledJobOptions, ScheduleOptions, ScheduleView } from './engine/schedules.js';
+export type { When } from './engine/ticks.js';
 export { CroreError, ERRORS, type ErrorCode, Fatal } from './errors.js';
 export type { Handle, JobView } from './handle.js';
 export type { Duration } from './job/duration.js';

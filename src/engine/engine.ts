@@ -3,6 +3,7 @@ import type { AddOutcome, Limits, Store } from '../store/store.js';
 import { MAX_BATCH } from '../store/store.js';
 import { Batcher } from './batcher.js';
 import { Duties } from './duties.js';
+import { Scheduler } from './scheduler.js';
 import { Waiters } from './waiters.js';
 
 /** Bytes of a batch after which it goes out early. */
@@ -18,6 +19,7 @@ export interface EngineOptions {
 export class Engine {
   readonly duties: Duties;
   readonly waiters: Waiters;
+  readonly scheduler: Scheduler;
   readonly random: () => number;
   readonly onError: (error: Error, what: string) => void;
   readonly #adds = new Map<string, Batcher<NewJob, AddOutcome>>();
@@ -31,6 +33,7 @@ export class Engine {
     this.onError = options.onError ?? (() => {});
     this.duties = new Duties(this);
     this.waiters = new Waiters(this);
+    this.scheduler = new Scheduler(this);
   }
 
   add(queue: string, job: NewJob, limits: Limits): Promise<AddOutcome> {
@@ -82,6 +85,7 @@ export class Engine {
   async close(): Promise<void> {
     this.duties.close();
     this.waiters.close();
+    this.scheduler.close();
     await this.store.close();
   }
 

@@ -32,6 +32,8 @@ export interface AddOptions {
   keep?: KeepOptions;
   /** The same for dead jobs; default 30 d and 100000. */
   keepDead?: KeepOptions;
+  /** Jobs of one group take turns with those of others and share the limits set per group (a tenant, an account). */
+  group?: string;
   /** Text that travels with the job, such as a trace id. */
   headers?: Record<string, string>;
 }
@@ -73,6 +75,7 @@ const KNOWN = [
   'expires',
   'keep',
   'keepDead',
+  'group',
   'headers',
 ] as const;
 const HEADER_LIMIT = 16_384;
@@ -97,8 +100,9 @@ export function resolveJob(queue: string, payload: Body, options: AddOptions | u
 }
 
 function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
-  const { attempts, backoff, reservation, unique, needs, expires, keep, keepDead, headers } = options;
-  const asked = attempts ?? backoff ?? reservation ?? unique ?? needs ?? expires ?? keep ?? keepDead ?? headers;
+  const { attempts, backoff, reservation, unique, needs, expires, keep, keepDead, group, headers } = options;
+  const asked =
+    attempts ?? backoff ?? reservation ?? unique ?? needs ?? expires ?? keep ?? keepDead ?? group ?? headers;
   if (asked === undefined) return DEFAULT_SPEC;
   return sharedSpec({
     attempts: attempts === undefined ? DEFAULT_SPEC.attempts : checkInteger(attempts, 'attempts', 1, 1_000_000),
@@ -107,6 +111,7 @@ function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
     expires: expires === undefined ? 0 : resolveExpiry(expires, now),
     keep: keep || keepDead ? resolveKeeps(keep, keepDead) : DEFAULT_SPEC.keep,
     headers: headers === undefined ? undefined : resolveHeaders(headers),
+    group: group === undefined ? undefined : checkName(group, 'group'),
     unique: unique === undefined ? undefined : resolveUnique(unique),
     needs: needs === undefined || needs.length === 0 ? undefined : resolveNeeds(queue, needs),
   });

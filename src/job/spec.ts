@@ -26,9 +26,9 @@ const FORGETFUL = '-';
 
 /** The shared form of a spec that asks for nothing else. */
 export function sharedSpec(spec: Spec): Spec {
-  const { attempts, backoff, reservation, expires, keep, headers, unique, needs, raw } = spec;
+  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
   const plain = attempts === DEFAULT_SPEC.attempts && backoff === DEFAULT_BACKOFF && keep.dead === DEAD;
-  if (!plain || reservation || expires || headers || unique || needs || raw) return spec;
+  if (!plain || reservation || expires || headers || group || unique || needs || raw) return spec;
   if (keep.done === DONE) return DEFAULT_SPEC;
   return keep.done.count === 0 || keep.done.ms === 0 ? FORGETFUL_SPEC : spec;
 }
@@ -37,7 +37,7 @@ export function sharedSpec(spec: Spec): Spec {
 export function encodeSpec(spec: Spec): string {
   if (spec === DEFAULT_SPEC) return '';
   if (spec === FORGETFUL_SPEC) return FORGETFUL;
-  const { attempts, backoff, reservation, expires, keep, headers, unique, needs, raw } = spec;
+  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
   const differing = {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_BACKOFF ? undefined : backoff,
@@ -45,6 +45,7 @@ export function encodeSpec(spec: Spec): string {
     expires: expires || undefined,
     keep: keep === DEFAULT_SPEC.keep ? undefined : keep,
     headers,
+    group,
     unique,
     needs,
     raw,

@@ -54,6 +54,13 @@ export interface Store {
   /** Forgets everything a queue holds, running work included. */
   obliterate(queue: string): Promise<void>;
 
+  /** Puts a schedule; one that says the same in the same queue stays as it is, with its next tick. Returns what holds. */
+  putSchedule(schedule: NewSchedule): Promise<Schedule>;
+  /** Adds the jobs of a tick and sets the next one, if the schedule still says the same and the tick is still to come. */
+  fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
+  schedules(): Promise<Schedule[]>;
+  dropSchedule(name: string): Promise<boolean>;
+
   /** Asks for a `finished` signal about these jobs. */
   await(queue: string, ids: readonly string[]): Promise<void>;
   /** Hears of work, ends and cancellations of a queue; returns the way to stop. Signals may be lost, never invented. */
@@ -123,6 +130,23 @@ export interface Sweep {
   lost: Lost[];
   /** There was more to do than one call does. */
   more: boolean;
+}
+
+/** Something that makes jobs of a queue again and again. Names are unique in the store. */
+export interface NewSchedule {
+  name: string;
+  queue: string;
+  /** What it says, opaque to the store. */
+  definition: string;
+  /** When it was put; ticks may be counted from here. */
+  since: number;
+  /** The first tick. */
+  next?: number;
+}
+
+export interface Schedule extends NewSchedule {
+  /** The tick of the last job. */
+  last?: number;
 }
 
 export interface ListOptions {

@@ -56,7 +56,10 @@ export class Worker<T> {
       lost: () => this.#lost('its session is gone'),
       onError: setup.onError,
     });
-    this.#unwatch = engine.duties.watch(queue, options);
+    const stops = [engine.duties.watch(queue, options), engine.scheduler.watch()];
+    this.#unwatch = () => {
+      for (const stop of stops) stop();
+    };
     this.#unlisten = engine.store.listen(queue, (signal) => this.#hear(signal));
     this.#joining = this.#join();
     this.#ready = this.#joining;

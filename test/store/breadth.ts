@@ -60,6 +60,49 @@ export function testBreadth({ name, open }: StoreUnderTest): void {
       });
     });
 
+    describe('schedules', () => {
+      it('keeps one that says the same, replaces one that does not, and knows its ticks', async () => {
+        const queue = newQueue();
+        const put = (definition: string, next: number, at = queue) =>
+          store.putSchedule({ name: `tick ${queue}`, queue: at, definition, since: now, next });
+        const first = await put('{"a":1}', now + 100);
+        expect(first).toEqual({ name: `tick ${queue}`, queue, definition: '{"a":1}', since: now, next: now + 100 });
+        const since = now;
+        now += 50;
+        expect(await put('{"a":1}', now + 999)).toEqual(first);
+        expect(await put('{"a":2}', now + 70)).toEqual({ ...first, definition: '{"a":2}', since: now, next: now + 70 });
+        expect(since).toBeLessThan(now);
+        const moved = await put('{"a":2}', now + 70, `${queue}-other`);
+        expect(moved.queue).toBe(`${queue}-other`);
+        expect((await store.schedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([moved]);
+        expect(await store.dropSchedule(`tick ${queue}`)).toBe(true);
+        expect(await store.dropSchedule(`tick ${queue}`)).toBe(false);
+        expect((await store.schedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([]);
+      });
+
+      it('fires a tick once, with its job, whoever asks', async () => {
+        const queue = newQueue();
+        const schedule = await store.putSchedule({
+          name: `once ${queue}`,
+          queue,
+          definition: 'x',
+          since: now,
+          next: now,
+        });
+        const fire = (id: string) => store.fire(schedule, { jobs: [newJob(id)], next: now + 60, last: now });
+        expect((await Promise.all(['a', 'b', 'c', 'd', 'e'].map(fire))).filter(Boolean)).toHaveLength(1);
+        expect((await store.count(queue)).ready).toBe(1);
+        const [after] = (await store.schedules()).filter(({ name }) => name === `once ${queue}`);
+        expect(after).toMatchObject({ next: now + 60, last: now });
+        expect(await store.fire({ ...after!, definition: 'y' }, { jobs: [newJob('f')], next: 0 })).toBe(false);
+        expect(await store.fire(after!, { jobs: [] })).toBe(true);
+        expect((await store.schedules()).find(({ name }) => name === `once ${queue}`)).not.toHaveProperty('next');
+        expect(await store.fire(after!, { jobs: [newJob('g')] })).toBe(false);
+        expect(await total(queue)).toBe(1);
+        await store.dropSchedule(`once ${queue}`);
+      });
+    });
+
     describe('paging', () => {
       it('misses nothing that stays, though what was shown is taken away between pages', async () => {
         const queue = newQueue();

@@ -33,6 +33,11 @@ export class Keys {
     return `${this.prefix}:registry`;
   }
 
+  /** Names of schedules and their queues. */
+  get schedules(): string {
+    return `${this.prefix}:schedules`;
+  }
+
   get format(): string {
     return `${this.prefix}:format`;
   }

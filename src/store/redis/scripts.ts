@@ -18,6 +18,8 @@ const NAMES = [
   'deliver',
   'done',
   'done_tasks',
+  'drop_schedule',
+  'fire',
   'get',
   'join',
   'leave',
@@ -28,8 +30,10 @@ const NAMES = [
   'outbox',
   'pause',
   'push',
+  'put_schedule',
   'remove',
   'revive',
+  'schedules',
   'settle',
   'sweep',
 ] as const;
@@ -40,12 +44,15 @@ function read(name: string): string {
   return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
 }
 
+/** Scripts that do something of their own first and then go on as another. */
+const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire: 'add' };
+
 /** Every script with the shared part in front of it, read once. */
 export const SCRIPTS: Readonly<Record<ScriptName, Script>> = (() => {
   const shared = read('lib');
   const scripts = {} as Record<ScriptName, Script>;
   for (const name of NAMES) {
-    const source = `${shared}\n${read(name)}`;
+    const source = [shared, read(name), ...(name in TAILS ? [read(TAILS[name]!)] : [])].join('\n');
     scripts[name] = { name, source, sha: createHash('sha1').update(source).digest('hex') };
   }
   return scripts;

@@ -12,8 +12,10 @@ import {
   type Limits,
   type ListOptions,
   type Lost,
+  type NewSchedule,
   type Note,
   type Page,
+  type Schedule,
   type Session,
   type Settlement,
   type Signal,
@@ -37,6 +39,7 @@ import { readEntries } from './entries.js';
 import type { Keys } from './keys.js';
 import { asLost, latestFirst } from './leases.js';
 import { count, get, leasesOf, list, queues, text, type View, workers } from './reads.js';
+import { Schedules } from './schedules.js';
 import type { ScriptName } from './scripts.js';
 import { Signals } from './signals.js';
 
@@ -67,6 +70,7 @@ export class RedisStore implements Store {
   readonly #edges: Edges;
   readonly #view: View;
   readonly #signals: Signals;
+  readonly #schedules: Schedules;
   readonly #registered = new Set<string>();
   readonly #skew: number;
   readonly #clock: (() => number) | undefined;
@@ -81,6 +85,7 @@ export class RedisStore implements Store {
     this.#view = { client: this.#client, keys: this.#keys, time: () => this.#time() };
     this.#edges = new Edges(this.#client, this.#keys, () => this.#time());
     this.#signals = new Signals(options.subscriber);
+    this.#schedules = new Schedules(this.#view, () => this.now());
     // A server that came back empty has lost the names of its queues too.
     this.#client.redis.on('ready', () => this.#registered.clear());
   }
@@ -254,6 +259,23 @@ export class RedisStore implements Store {
       if (cursor === '0') await this.#run('obliterate', queue, [this.#time(), ...ids]);
       else for (const id of ids) await this.#client.call('UNLINK', `${stem}deps:${id.toString()}`);
     } while (cursor !== '0');
+  }
+
+  async putSchedule(schedule: NewSchedule): Promise<Schedule> {
+    await this.#register(schedule.queue);
+    return this.#schedules.put(schedule);
+  }
+
+  fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean> {
+    return this.#schedules.fire(schedule, firing);
+  }
+
+  schedules(): Promise<Schedule[]> {
+    return this.#schedules.all();
+  }
+
+  dropSchedule(name: string): Promise<boolean> {
+    return this.#schedules.drop(name);
   }
 
   async await(queue: string, ids: readonly string[]): Promise<void> {

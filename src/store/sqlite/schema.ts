@@ -94,6 +94,16 @@ const MIGRATIONS: readonly string[] = [
     log TEXT
   );
   `,
+  `
+  CREATE TABLE schedules (
+    name TEXT PRIMARY KEY,
+    queue INTEGER NOT NULL,
+    definition TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    next INTEGER,
+    last INTEGER
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** 'cror' in ASCII: tells our files from other people's. */

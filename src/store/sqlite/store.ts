@@ -7,8 +7,10 @@ import type {
   Counts,
   Limits,
   ListOptions,
+  NewSchedule,
   Note,
   Page,
+  Schedule,
   Session,
   Settlement,
   Signal,
@@ -23,6 +25,7 @@ import { claim } from './claim.js';
 import type { Committer } from './committer.js';
 import { translate } from './failure.js';
 import { count, get, held, list, workers } from './reads.js';
+import { dropSchedule, fire, putSchedule, schedules } from './schedules.js';
 import { StaleAmongThem, settle } from './settle.js';
 import { sweep } from './sweep.js';
 import type { Tables } from './table.js';
@@ -195,6 +198,24 @@ export class SqliteStore implements Store {
     const woken = await this.#write(queue, (n) => obliterate(this.#tables, n, this.now()));
     this.#emit(queue, { type: 'reset' });
     this.#tellEnds(queue, [], woken);
+  }
+
+  putSchedule(schedule: NewSchedule): Promise<Schedule> {
+    return this.#write(schedule.queue, (n) => putSchedule(this.#tables, n, schedule));
+  }
+
+  async fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean> {
+    const fired = await this.#write(schedule.queue, (n) => fire(this.#tables, n, schedule, firing, this.now()));
+    if (fired) this.#emit(schedule.queue, { type: 'work' });
+    return fired;
+  }
+
+  schedules(): Promise<Schedule[]> {
+    return this.#attempt(() => schedules(this.#tables));
+  }
+
+  dropSchedule(name: string): Promise<boolean> {
+    return this.#committer.run(() => dropSchedule(this.#tables, name));
   }
 
   /** In this process every end is told anyway; those of other processes show as foreign commits. */

@@ -1,0 +1,98 @@
+import type { Schedule } from '../store/store.js';
+import type { Engine } from './engine.js';
+import { firing } from './schedules.js';
+
+/** How often schedules of other processes' making are looked for, in milliseconds. */
+const REFRESH = 5_000;
+
+/**
+ * Fires schedules while this process is up. Every process that works or schedules does it; the store lets one of them fire
+ * each tick.
+ */
+export class Scheduler {
+  #users = 0;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #again = false;
+
+  constructor(private readonly engine: Engine) {}
+
+  /** Starts looking after schedules; returns the way to stop. */
+  watch(): () => void {
+    this.#users += 1;
+    if (this.#users === 1) this.nudge();
+    let stopped = false;
+    return () => {
+      if (stopped) return;
+      stopped = true;
+      this.#users -= 1;
+      if (this.#users === 0) clearTimeout(this.#timer);
+    };
+  }
+
+  /** Looks now: something may have changed. */
+  nudge(): void {
+    if (this.#closed || this.#users === 0) return;
+    void this.run().then((next) => this.#sleep(next));
+  }
+
+  /** Fires what is due; resolves with the time of the next tick. Calls under way are shared. */
+  async run(): Promise<number | undefined> {
+    let next: number | undefined;
+    this.#again = true;
+    while (this.#again && !this.#closed) {
+      if (this.#running) {
+        await this.#running;
+        continue;
+      }
+      this.#again = false;
+      this.#running = this.#round()
+        .then((at) => {
+          next = at;
+        })
+        .catch((error: Error) => {
+          if (!this.#closed) this.engine.onError(error, 'schedules');
+        })
+        .finally(() => {
+          this.#running = undefined;
+        });
+      await this.#running;
+    }
+    return next;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Fires each schedule until its next tick lies ahead. */
+  async #round(): Promise<number | undefined> {
+    const { store } = this.engine;
+    let schedules = await store.schedules();
+    for (;;) {
+      const due = schedules.filter(({ next }) => next !== undefined && next <= store.now());
+      if (due.length === 0) return earliest(schedules);
+      for (const schedule of due) await this.#fire(schedule);
+      schedules = await store.schedules();
+    }
+  }
+
+  async #fire(schedule: Schedule): Promise<void> {
+    const { jobs, next, last } = firing(schedule, this.engine.store.now());
+    await this.engine.store.fire(schedule, { jobs, next, last });
+  }
+
+  #sleep(next: number | undefined): void {
+    if (this.#closed || this.#users === 0) return;
+    const wait = next === undefined ? REFRESH : Math.max(1, Math.min(REFRESH, next - this.engine.store.now()));
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.nudge(), wait).unref();
+  }
+}
+
+function earliest(schedules: readonly Schedule[]): number | undefined {
+  const times = schedules.flatMap(({ next }) => next ?? []);
+  return times.length > 0 ? Math.min(...times) : undefined;
+}

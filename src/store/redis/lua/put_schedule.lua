@@ -1,0 +1,11 @@
+-- put_schedule: a schedule of this queue; one that says the same stays as it is.
+-- ARGV: now, name, definition, since, first tick or ''. Reply: since, definition, next tick or nil, last tick or nil.
+local name, definition = ARGV[2], ARGV[3]
+local since, known = string.match(call('HGET', stem .. 'schedules', name) or '', '^(%d+) (.*)$')
+if known ~= definition then
+  since = ARGV[4]
+  call('HSET', stem .. 'schedules', name, since .. ' ' .. definition)
+  call('HDEL', stem .. 'lasts', name)
+  if ARGV[5] == '' then call('ZREM', stem .. 'ticks', name) else call('ZADD', stem .. 'ticks', ARGV[5], name) end
+end
+return { since, definition, call('ZSCORE', stem .. 'ticks', name), call('HGET', stem .. 'lasts', name) }
