@@ -1,6 +1,7 @@
 export { Crore, type OpenOptions, open } from './crore.js';
 export type { BulkOptions, Filter } from './engine/filter.js';
 export type { AddOptions, BackoffOptions, KeepOptions, NeedOptions, UniqueOptions } from './engine/options.js';
+export type { PaceOptions, PartOfPace } from './engine/pace.js';
 export type { CatchUp, ScheduledJobOptions, ScheduleOptions, ScheduleView } from './engine/schedules.js';
 export type { When } from './engine/ticks.js';
 export { CroreError, ERRORS, type ErrorCode, Fatal } from './errors.js';

@@ -10,11 +10,12 @@ import {
   resolveFilter,
 } from './engine/filter.js';
 import { type AddOptions, resolveJob } from './engine/options.js';
+import { type PaceOptions, resolvePace } from './engine/pace.js';
 import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.js';
 import { CroreError, Fatal } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
 import { type Bytes, type Entry, type NewJob, STATES, type State } from './job/job.js';
-import type { AddOutcome, Counts, Limits, WorkerInfo } from './store/store.js';
+import type { AddOutcome, Counts, Limits, Pace, WorkerInfo } from './store/store.js';
 import type { Heart } from './worker/heart.js';
 import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';
 import type { ActiveJob, RunningJob } from './worker/running.js';
@@ -190,6 +191,18 @@ export class Queue<T = unknown, R = unknown> {
     const act = (ids: string[]) => this.#engine.store.remove(this.name, ids);
     if (typeof which === 'string') return (await act([which]))[0]!;
     return this.#bulk(which, ['done', 'dead', 'cancelled'], 'remove', act, options);
+  }
+
+  /**
+   * Sets how fast the queue may be worked off, by all workers together: `concurrency` entries at once, `rate.count` starts
+   * per `rate.per`, and the same for each group of jobs. What is left out is not limited; `{}` lifts everything.
+   */
+  async setPace(pace: PaceOptions): Promise<void> {
+    await this.#engine.store.setPace(this.name, resolvePace(pace));
+  }
+
+  pace(): Promise<Pace> {
+    return this.#engine.store.pace(this.name);
   }
 
   /** Stops handing out work, on every worker; what runs goes on. */

@@ -51,6 +51,9 @@ export interface Store {
   /** Drops the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
   pause(queue: string, paused: boolean): Promise<void>;
+  /** Sets how fast a queue may be worked off; what is absent is not limited. */
+  setPace(queue: string, pace: Pace): Promise<void>;
+  pace(queue: string): Promise<Pace>;
   /** Forgets everything a queue holds, running work included. */
   obliterate(queue: string): Promise<void>;
 
@@ -75,6 +78,19 @@ export const MAX_BATCH = 1_000;
 export interface Limits {
   count?: number;
   bytes?: number;
+}
+
+/** So many starts within so many milliseconds, counted from the first of them. */
+export interface Rate {
+  count: number;
+  per: number;
+}
+
+/** How many entries may be leased at once and start per interval: of the whole queue, and of each group. */
+export interface Pace {
+  concurrency?: number;
+  rate?: Rate;
+  group?: { concurrency?: number; rate?: Rate };
 }
 
 export type AddOutcome = { outcome: 'created' } | { outcome: 'duplicate'; id: string } | { outcome: 'full' };

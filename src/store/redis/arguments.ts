@@ -1,6 +1,6 @@
 import type { Need, NewJob } from '../../job/job.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
-import type { Limits, Settlement } from '../store.js';
+import type { Limits, Pace, Settlement } from '../store.js';
 import type { Arg } from './client.js';
 import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
 import { pack } from './pack.js';
@@ -14,7 +14,7 @@ export function isPlain(job: NewJob): boolean {
   return (
     spec === DEFAULT_SPEC ||
     spec === FORGETFUL_SPEC ||
-    (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0)
+    (spec.unique === undefined && spec.needs === undefined && spec.group === undefined && spec.reservation === 0)
   );
 }
 
@@ -145,4 +145,21 @@ export function doneTaskArguments(settlements: readonly Settlement[], now: strin
     tokens.push(lease.token);
   }
   return [now, pack(tokens)];
+}
+
+/** Six numbers, 0 for no limit; nothing at all when nothing is limited. */
+export function paceText({ concurrency = 0, rate, group = {} }: Pace): string {
+  const numbers = [concurrency, rate?.count ?? 0, rate?.per ?? 0];
+  numbers.push(group.concurrency ?? 0, group.rate?.count ?? 0, group.rate?.per ?? 0);
+  return numbers.every((number) => number === 0) ? '' : numbers.join(' ');
+}
+
+export function readPace(text: string): Pace {
+  const [most = 0, count = 0, per = 0, groupMost = 0, groupCount = 0, groupPer = 0] = text.split(' ').map(Number);
+  const part = (concurrency: number, started: number, ms: number) => ({
+    ...(concurrency > 0 ? { concurrency } : {}),
+    ...(started > 0 ? { rate: { count: started, per: ms } } : {}),
+  });
+  const group = part(groupMost, groupCount, groupPer);
+  return { ...part(most, count, per), ...(Object.keys(group).length > 0 ? { group } : {}) };
 }

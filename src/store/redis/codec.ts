@@ -3,7 +3,7 @@ import { DEFAULT_SPEC, decodeSpec, encodeSpec, FORGETFUL_SPEC, keepOf } from '..
 
 /**
  * The record of a job, written once: a flags character, nine base-36 digits of creation time, then, as the flags say,
- * `<reservation>;`, `<length>;<unique key>`, `<length>;<spec JSON>`, and last the payload as it is. All but a payload of
+ * `<reservation>;`, `<length>;<unique key>`, `<length>;<group>`, `<length>;<spec JSON>`, and last the payload as it is. All but a payload of
  * raw bytes is text, so that a batch of JSON jobs reaches the client library as plain strings (mixing in Buffers costs a
  * third more per job).
  */
@@ -13,6 +13,7 @@ const SPEC = 4;
 const BYTES = 8;
 /** Shorthand for a plain job that is forgotten when done. */
 const FORGET = 16;
+const GROUP = 32;
 const HEAD = 10;
 
 let stampedAt = -1;
@@ -40,6 +41,10 @@ export function encodeRecord(job: NewJob, createdAt: number): string | Buffer {
     if (spec.unique?.scope === 'waiting') {
       flags |= UNIQUE_WAITING;
       extra += counted(spec.unique.key);
+    }
+    if (spec.group !== undefined) {
+      flags |= GROUP;
+      extra += counted(spec.group);
     }
     const text = encodeSpec(spec);
     if (text !== '') {
@@ -69,7 +74,7 @@ export function decodeRecord(queue: string, id: string, buffer: Buffer, start: n
   const flags = buffer[start]! - 48;
   let at = start + HEAD;
   let spec = flags & FORGET ? FORGETFUL_SPEC : DEFAULT_SPEC;
-  if (flags & (RESERVED | UNIQUE_WAITING | SPEC)) {
+  if (flags & (RESERVED | UNIQUE_WAITING | GROUP | SPEC)) {
     const number = (): number => {
       const cut = buffer.indexOf(59, at);
       const value = Number(buffer.toString('latin1', at, cut));
@@ -78,6 +83,10 @@ export function decodeRecord(queue: string, id: string, buffer: Buffer, start: n
     };
     if (flags & RESERVED) number();
     if (flags & UNIQUE_WAITING) {
+      const size = number();
+      at += size;
+    }
+    if (flags & GROUP) {
       const size = number();
       at += size;
     }

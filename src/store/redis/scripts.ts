@@ -28,6 +28,7 @@ const NAMES = [
   'note',
   'obliterate',
   'outbox',
+  'pace',
   'pause',
   'push',
   'put_schedule',

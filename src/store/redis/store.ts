@@ -14,6 +14,7 @@ import {
   type Lost,
   type NewSchedule,
   type Note,
+  type Pace,
   type Page,
   type Schedule,
   type Session,
@@ -29,7 +30,9 @@ import {
   doneArguments,
   doneTaskArguments,
   limitText,
+  paceText,
   plainArguments,
+  readPace,
   settleArguments,
 } from './arguments.js';
 import type { Again, Arg, RedisClient, Reply } from './client.js';
@@ -244,6 +247,16 @@ export class RedisStore implements Store {
   async pause(queue: string, paused: boolean): Promise<void> {
     await this.#register(queue);
     await this.#run('pause', queue, [this.#time(), paused ? '1' : '0']);
+  }
+
+  async setPace(queue: string, pace: Pace): Promise<void> {
+    await this.#register(queue);
+    await this.#run('pace', queue, [this.#time(), paceText(pace)]);
+  }
+
+  async pace(queue: string): Promise<Pace> {
+    const stored = await this.#client.call('HGET', `${this.#keys.queue(queue).stem}meta`, 'pace');
+    return readPace(text(stored));
   }
 
   async obliterate(queue: string): Promise<void> {

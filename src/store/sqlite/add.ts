@@ -3,6 +3,7 @@ import type { Bytes, Need, NewJob } from '../../job/job.js';
 import { encodeSpec } from '../../job/spec.js';
 import { type AddOutcome, CREATED, FULL, type Limits } from '../store.js';
 import { close } from './ends.js';
+import { Groups } from './groups.js';
 import { S, sizeOf, type Tables, Tally } from './table.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Limits): boolean {
@@ -41,6 +42,7 @@ function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: 
     close(tables, tally, now, { ...ending, spec: job.spec });
     return CREATED;
   }
+  if (state === S.ready && job.spec.group !== undefined) new Groups(tables, tally, now).enter(job.spec.group);
   for (const { up, on } of wires?.edges ?? []) {
     tables.sql('INSERT OR IGNORE INTO edges (up, down, policy) VALUES (?, ?, ?)').run(up, n, on);
   }
@@ -55,8 +57,8 @@ function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: 
   return CREATED;
 }
 
-const INSERT = `INSERT INTO jobs (queue, id, state, priority, seq, created, at, reservation, spec, payload)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT = `INSERT INTO jobs (queue, id, state, priority, seq, created, at, reservation, spec, payload, grp)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 export function insert(tables: Tables, tally: Tally, job: NewJob, state: number, at: number, now: number): number {
   const spec = encodeSpec(job.spec);
@@ -73,6 +75,7 @@ export function insert(tables: Tables, tally: Tally, job: NewJob, state: number,
       job.spec.reservation,
       spec === '' ? null : spec,
       job.payload,
+      job.spec.group ?? null,
     );
   return Number(lastInsertRowid);
 }

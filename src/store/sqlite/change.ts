@@ -2,6 +2,7 @@ import { type Lease, STATES, type Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
 import type { Note } from '../store.js';
 import { close, forget, prune, tell } from './ends.js';
+import { Groups } from './groups.js';
 import { leasedJob, leasedTask } from './settle.js';
 import { leaseToken, S, sizeOf, type Tables, Tally } from './table.js';
 
@@ -19,10 +20,11 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
   const tally = new Tally(tables, queue);
   const result: Cancelled = { applied: [], tokens: [], ended: [], woken: [] };
   const told: { n: number; id: string; state: 'cancelled' }[] = [];
+  let freed = false;
   for (const id of ids) {
     const row = tables
       .sql(
-        'SELECT n, id, state, attempt, crashes, token, spec, payload FROM jobs WHERE queue = ? AND id = ? AND state < 4',
+        'SELECT n, id, state, attempt, crashes, token, spec, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state < 4',
       )
       .get(queue, id);
     result.applied.push(row !== undefined);
@@ -31,6 +33,12 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     tally.add(from, -1);
     if (from === 'active') result.tokens.push(leaseToken(row));
     else tally.add('bytes', -sizeOf(row.payload as string));
+    if (row.grp !== null) {
+      const groups = new Groups(tables, tally, now);
+      if (from === 'ready') groups.leave(row.grp as string);
+      if (from === 'active') groups.release(row.grp as string, 1);
+    }
+    if (from === 'active' && (row.grp !== null || tally.row.pace !== null)) freed = true;
     if (from === 'blocked') tables.sql('DELETE FROM edges WHERE down = ?').run(row.n!);
     const spec = decodeSpec((row.spec as string | null) ?? '');
     const ending = { n: row.n as number, id, state: 'cancelled' as const };
@@ -42,15 +50,16 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     result.ended.push(id);
   }
   if (told.length > 0) result.woken = tell(tables, tally, now, told);
+  if (freed) result.woken.push(queue);
   tally.write();
   return result;
 }
 
-export function revive(tables: Tables, queue: number, ids: readonly string[]): boolean[] {
+export function revive(tables: Tables, queue: number, ids: readonly string[], now: number): boolean[] {
   const tally = new Tally(tables, queue);
   const applied = ids.map((id) => {
     const row = tables
-      .sql(`SELECT n, payload FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead}`)
+      .sql(`SELECT n, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead}`)
       .get(queue, id);
     if (!row) return false;
     tables
@@ -59,6 +68,7 @@ export function revive(tables: Tables, queue: number, ids: readonly string[]): b
       )
       .run(tally.nextBack(), row.n!);
     tally.move('dead', 'ready');
+    if (row.grp !== null) new Groups(tables, tally, now).enter(row.grp as string);
     tally.add('bytes', sizeOf(row.payload as string));
     return true;
   });
@@ -93,7 +103,7 @@ export function note(tables: Tables, lease: Lease, { progress, log }: Note): boo
 }
 
 const COUNTERS =
-  'tasks = 0, bytes = 0, blocked = 0, scheduled = 0, ready = 0, active = 0, done = 0, dead = 0, cancelled = 0';
+  'tasks = 0, bytes = 0, grouped = 0, blocked = 0, scheduled = 0, ready = 0, active = 0, done = 0, dead = 0, cancelled = 0';
 
 /** Forgets everything of a queue but its sessions. Jobs elsewhere that waited for one of its jobs are told it is cancelled. */
 export function obliterate(tables: Tables, queue: number, now: number): number[] {
@@ -104,6 +114,7 @@ export function obliterate(tables: Tables, queue: number, now: number): number[]
   tables.sql('DELETE FROM jobs WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM tasks WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM keys WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM groups WHERE queue = ?').run(queue);
   tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
   const tally = new Tally(tables, queue);
   const told = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));

@@ -3,6 +3,7 @@ import { DEFAULT_SPEC, decodeSpec } from '../../job/spec.js';
 import type { Claim } from '../store.js';
 import type { Value } from './driver.js';
 import { unlock } from './ends.js';
+import { Groups, paceOf, windowOf } from './groups.js';
 import { leaseToken, makeToken, sizeOf, type Tables, Tally } from './table.js';
 
 interface ClaimRequest {
@@ -29,42 +30,82 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   if (tally.row.paused) return { status: 'paused', ...nothing };
   promote(tables, tally, now, 1_000);
   const token = `${tally.row.claims}.${request.nonce}`;
-  const entries = tally.get('ready') > 0 ? take(tables, tally, request, token) : [];
+  const leave = paceLeaves(tally, request.n, now);
+  const groups = new Groups(tables, tally, now);
+  if (tally.get('grouped') > 0) groups.reopen();
+  const entries =
+    tally.get('ready') > 0 && leave.n > 0 ? take(tables, tally, { ...request, n: leave.n }, token, groups) : [];
+  if (leave.window && entries.length > 0) {
+    const { opened, started } = leave.window;
+    tables.sql('UPDATE queues SET opened = ?, started = ? WHERE n = ?').run(opened, started + entries.length, queue);
+  }
   tally.add('claims', entries.length);
   tally.add('ready', -entries.length);
   tally.add('active', entries.length);
+  const turns = tally.get('grouped') > 0 && groups.anyTurn();
   tally.write();
   const next = tables.sql('SELECT min(at) AS at FROM jobs WHERE queue = ? AND state = 1').get(queue);
-  return { status: 'ok', entries, more: tally.get('ready') > 0, nextAt: (next?.at as number | null) ?? undefined };
+  const waits = turns || tally.get('ready') > tally.get('grouped');
+  // At the pace's limit there is no more for now, whatever waits.
+  const spent = entries.length === leave.n && (leave.n < request.n || leave.opens !== undefined);
+  const times = [(next?.at as number | null) ?? undefined, waits && spent ? leave.opens : undefined];
+  if (tally.get('grouped') > 0) times.push(groups.nextOpening());
+  const known = times.filter((time) => time !== undefined);
+  return { status: 'ok', entries, more: waits && !spent, nextAt: known.length > 0 ? Math.min(...known) : undefined };
+}
+
+interface Leave {
+  n: number;
+  /** When the rate lets more start, if it is what stands in the way. */
+  opens?: number;
+  window?: { opened: number; started: number };
+}
+
+/** What the pace of the queue leaves of `n`. */
+function paceLeaves(tally: Tally, n: number, now: number): Leave {
+  if (tally.row.pace === null) return { n };
+  const { concurrency, rate } = paceOf(tally);
+  let most = concurrency === undefined ? n : Math.min(n, concurrency - tally.get('active'));
+  if (!rate) return { n: Math.max(0, most) };
+  const [opened, started] = windowOf(tally.row, rate, now);
+  const left = rate.count - started;
+  const opens = left <= most ? opened + rate.per : undefined;
+  most = Math.min(most, left);
+  return { n: Math.max(0, most), opens, window: { opened, started } };
 }
 
 /** Due jobs join the back of their line; returns how many. */
 export function promote(tables: Tables, tally: Tally, now: number, limit: number): number {
   if (tally.get('scheduled') === 0) return 0;
   const due = tables
-    .sql('SELECT n FROM jobs WHERE queue = ? AND state = 1 AND at <= ? ORDER BY at, id LIMIT ?')
+    .sql('SELECT n, grp FROM jobs WHERE queue = ? AND state = 1 AND at <= ? ORDER BY at, id LIMIT ?')
     .all(tally.queue, now, limit);
   const update = tables.sql('UPDATE jobs SET state = 2, at = NULL, seq = ? WHERE n = ?');
   for (const row of due) {
     update.run(tally.nextBack(), row.n!);
     tally.move('scheduled', 'ready');
+    if (row.grp !== null) new Groups(tables, tally, now).enter(row.grp as string);
   }
   return due.length;
 }
 
-/** Higher priorities, then raw tasks and default jobs turn by turn, then lower ones. */
-function take(tables: Tables, tally: Tally, request: ClaimRequest, token: string): Entry[] {
+/** Higher priorities, then groups in turn, then raw tasks and default jobs turn by turn, then lower ones. */
+function take(tables: Tables, tally: Tally, request: ClaimRequest, token: string, groups: Groups): Entry[] {
   const jobs = (low: number, high: number, limit: number) => takeJobs(tables, tally, request, token, low, high, limit);
-  if (tally.get('tasks') === 0) return jobs(LOWEST, HIGHEST, request.n);
+  if (tally.get('tasks') === 0 && tally.get('grouped') === 0) return jobs(LOWEST, HIGHEST, request.n);
   const first = jobs(1, HIGHEST, request.n);
-  const want = request.n - first.length;
-  const refs = countDefault(tables, tally.queue, want);
-  const half = Math.floor(want / 2) + (want % 2 === 1 && tally.row.claims % 2 === 1 ? 1 : 0);
-  const share = Math.min(tally.get('tasks'), Math.max(half, want - refs));
+  const refs = countDefault(tables, tally.queue, request.n);
+  // Of an odd number each kind gets the larger half in turn.
+  const half = (whole: number) => Math.floor(whole / 2) + (whole % 2 === 1 && tally.row.claims % 2 === 1 ? 1 : 0);
+  const wanted = request.n - first.length;
+  const most = tally.get('grouped') > 0 ? Math.max(half(wanted), wanted - tally.get('tasks') - refs) : 0;
+  const grouped = groups.take(most, (group) => takeOfGroup(tables, tally, request, token, group));
+  const want = wanted - grouped.length;
+  const share = Math.min(tally.get('tasks'), Math.max(half(want), want - refs));
   const raw = takeTasks(tables, tally, request, token, share);
   const middle = jobs(0, 0, want - raw.length);
   const rest = jobs(LOWEST, -1, want - raw.length - middle.length);
-  return [...first, ...interleave(raw, middle), ...rest];
+  return [...first, ...grouped, ...interleave(raw, middle), ...rest];
 }
 
 function interleave(first: Entry[], second: Entry[]): Entry[] {
@@ -78,18 +119,21 @@ function interleave(first: Entry[], second: Entry[]): Entry[] {
 
 function countDefault(tables: Tables, queue: number, limit: number): number {
   const row = tables
-    .sql('SELECT count(*) AS n FROM (SELECT 1 FROM jobs WHERE queue = ? AND state = 2 AND priority = 0 LIMIT ?)')
+    .sql(
+      'SELECT count(*) AS n FROM (SELECT 1 FROM jobs WHERE queue = ? AND state = 2 AND grp IS NULL AND priority = 0 LIMIT ?)',
+    )
     .get(queue, limit);
   return row!.n as number;
 }
 
 /** Six numbers travel as one text: a value fetched costs more than a value parsed. */
-const TAKE_JOBS = `UPDATE jobs
+const TAKE = (which: string) => `UPDATE jobs
   SET state = 3, attempt = attempt + 1, at = ?, worker = ?, token = ?, outcome = NULL,
       until = CASE WHEN reservation > 0 THEN ? + reservation END
-  WHERE n IN (SELECT n FROM jobs WHERE queue = ? AND state = 2 AND priority BETWEEN ? AND ?
-              ORDER BY priority DESC, seq LIMIT ?)
+  WHERE n IN (SELECT n FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?)
   RETURNING n || ' ' || seq || ' ' || priority || ' ' || attempt || ' ' || crashes || ' ' || created, id, spec, payload`;
+const TAKE_JOBS = TAKE('grp IS NULL AND priority BETWEEN ? AND ?');
+const TAKE_OF_GROUP = TAKE('grp = ?');
 
 function takeJobs(
   tables: Tables,
@@ -102,7 +146,24 @@ function takeJobs(
 ): Entry[] {
   if (limit <= 0) return [];
   const { queue, worker, now } = request;
-  const rows = tables.arrays(TAKE_JOBS).all(now, worker, token, now, queue, low, high, limit);
+  return leased(
+    tables,
+    tally,
+    request,
+    token,
+    tables.arrays(TAKE_JOBS).all(now, worker, token, now, queue, low, high, limit),
+  );
+}
+
+function takeOfGroup(tables: Tables, tally: Tally, request: ClaimRequest, token: string, group: string): Entry {
+  const { queue, worker, now } = request;
+  const rows = tables.arrays(TAKE_OF_GROUP).all(now, worker, token, now, queue, group, 1);
+  return leased(tables, tally, request, token, rows)[0]!;
+}
+
+/** What was taken, in order, with what that sets in motion. */
+function leased(tables: Tables, tally: Tally, request: ClaimRequest, token: string, rows: Value[][]): Entry[] {
+  const { queue, worker } = request;
   const taken = rows.map((row) => readJob(row, request, token));
   taken.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
   let bytes = 0;

@@ -1,6 +1,7 @@
 import type { Spec, Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
 import type { Value } from './driver.js';
+import { Groups } from './groups.js';
 import { S, sizeOf, type Tables, Tally } from './table.js';
 
 /** What the end of a job sets in motion: its record is kept or dropped, its key freed, its dependents told. */
@@ -102,7 +103,7 @@ export function tell(
     const next = work[i]!;
     const rows = tables
       .sql(
-        `SELECT down, policy, queue, id, priority, at, spec, payload FROM edges JOIN jobs ON n = down
+        `SELECT down, policy, queue, id, priority, at, spec, payload, grp FROM edges JOIN jobs ON n = down
          WHERE up = ? AND state = 0 ORDER BY id`,
       )
       .all(next.n);
@@ -120,6 +121,8 @@ export function tell(
         work.push(ending);
       } else if (!tables.sql('SELECT 1 FROM edges WHERE down = ? LIMIT 1').get(n)) {
         unblock(tables, tally, now, n, row.at as number);
+        const later = (row.at as number) > now;
+        if (row.grp !== null && !later) new Groups(tables, tally, now).enter(row.grp as string);
         woken.add(tally.queue);
       }
     }

@@ -18,54 +18,69 @@ function withNotes(tables: Tables, job: Job, row: Row): Job {
   return job;
 }
 
-/**
- * Order of each state's listing (waiting jobs as they will run, ended ones newest first), and what lies behind a row of
- * it: conditions to try one after the other, each of which an index answers.
- */
-interface Order {
+/** One walk along an index: which rows, and in what order. */
+interface Walk {
+  where: string;
   by: string;
-  keys: string[];
-  behind: { where: string; values: (keys: Value[]) => Value[] }[];
+  values: Value[];
 }
-const all = (keys: Value[]) => keys;
-const ENDED: Order = {
-  by: 'until DESC, n DESC',
-  keys: ['until', 'n'],
-  behind: [{ where: '(until, n) < (?, ?)', values: all }],
-};
+
+/** A state's listing: the columns that say where a row stands, and the walks through all rows or those behind one. */
+interface Order {
+  keys: string[];
+  walks: (from?: Value[]) => Walk[];
+}
+
+function plain(by: string, keys: string[], behind: string): Order {
+  return { keys, walks: (from) => [{ where: from ? behind : 'TRUE', by, values: from ?? [] }] };
+}
+
+const UNGROUPED = 'priority DESC, seq';
+const GROUPED = 'grp, priority DESC, seq';
+const ENDED = plain('until DESC, n DESC', ['until', 'n'], '(until, n) < (?, ?)');
+
+/** Waiting jobs as they will run (those of groups last, group by group), ended ones newest first. */
 const ORDER: Record<State, Order> = {
-  blocked: { by: 'n', keys: ['n'], behind: [{ where: 'n > ?', values: all }] },
-  scheduled: { by: 'at, id', keys: ['at', 'id'], behind: [{ where: '(at, id) > (?, ?)', values: all }] },
-  ready: {
-    by: 'priority DESC, seq',
-    keys: ['priority', 'seq'],
-    behind: [
-      { where: 'priority = ? AND seq > ?', values: all },
-      { where: 'priority < ?', values: ([priority]) => [priority!] },
-    ],
-  },
-  active: { by: 'worker, n', keys: ['worker', 'n'], behind: [{ where: '(worker, n) > (?, ?)', values: all }] },
+  blocked: plain('n', ['n'], 'n > ?'),
+  scheduled: plain('at, id', ['at', 'id'], '(at, id) > (?, ?)'),
+  ready: { keys: ['grp', 'priority', 'seq'], walks: readyWalks },
+  active: plain('worker, n', ['worker', 'n'], '(worker, n) > (?, ?)'),
   done: ENDED,
   dead: ENDED,
   cancelled: ENDED,
 };
 
+function readyWalks(from?: Value[]): Walk[] {
+  const groups: Walk = { where: 'grp IS NOT NULL', by: GROUPED, values: [] };
+  if (!from) return [{ where: 'grp IS NULL', by: UNGROUPED, values: [] }, groups];
+  const [group, priority, seq] = from as [Value, Value, Value];
+  if (group === null) {
+    return [
+      { where: 'grp IS NULL AND priority = ? AND seq > ?', by: UNGROUPED, values: [priority, seq] },
+      { where: 'grp IS NULL AND priority < ?', by: UNGROUPED, values: [priority] },
+      groups,
+    ];
+  }
+  return [
+    { where: 'grp = ? AND priority = ? AND seq > ?', by: GROUPED, values: [group, priority, seq] },
+    { where: 'grp = ? AND priority < ?', by: GROUPED, values: [group, priority] },
+    { where: 'grp > ?', by: GROUPED, values: [group] },
+  ];
+}
+
 export function list(tables: Tables, queue: number, name: string, options: ListOptions): Page {
-  const order = ORDER[options.state];
-  const from = options.cursor === undefined ? undefined : decodeCursor(options.cursor, order.keys.length);
-  const steps = from ? order.behind.map(({ where, values }) => ({ where, values: values(from) })) : [EVERYTHING];
+  const { keys, walks } = ORDER[options.state];
+  const from = options.cursor === undefined ? undefined : decodeCursor(options.cursor, keys.length);
   const rows: Row[] = [];
-  for (const { where, values } of steps) {
+  for (const { where, by, values } of walks(from)) {
     const text = `SELECT ${JOB_COLUMNS}, until FROM jobs WHERE queue = ? AND state = ${S[options.state]} AND ${where}
-      ORDER BY ${order.by} LIMIT ?`;
+      ORDER BY ${by} LIMIT ?`;
     rows.push(...tables.sql(text).all(queue, ...values, options.limit - rows.length));
   }
   const jobs = rows.map((row) => withNotes(tables, toJob(name, row), row));
   const last = rows.length < options.limit ? undefined : rows.at(-1);
-  return { jobs, cursor: last && encodeCursor(order.keys.map((key) => last[key]!)) };
+  return { jobs, cursor: last && encodeCursor(keys.map((key) => last[key]!)) };
 }
-
-const EVERYTHING = { where: 'TRUE', values: [] as Value[] };
 
 function encodeCursor(values: Value[]): string {
   return Buffer.from(JSON.stringify(values)).toString('base64url');

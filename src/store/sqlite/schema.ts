@@ -103,6 +103,32 @@ const MIGRATIONS: readonly string[] = [
     next INTEGER,
     last INTEGER
   ) WITHOUT ROWID;
+  ALTER TABLE jobs ADD COLUMN grp TEXT;
+  DROP INDEX job_ready;
+  CREATE INDEX job_ready ON jobs (queue, priority DESC, seq) WHERE state = 2 AND grp IS NULL;
+  CREATE INDEX job_grouped ON jobs (queue, grp, priority DESC, seq) WHERE state = 2 AND grp IS NOT NULL;
+  ALTER TABLE queues ADD COLUMN pace TEXT;
+  ALTER TABLE queues ADD COLUMN grouped INTEGER NOT NULL DEFAULT 0 CHECK (grouped >= 0);
+  ALTER TABLE queues ADD COLUMN turn INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE queues ADD COLUMN opened INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE queues ADD COLUMN started INTEGER NOT NULL DEFAULT 0;
+  -- shelf: 0 has no line, 1 takes turns, 2 is at its limit, 3 rests until its rate lets it go on
+  CREATE TABLE groups (
+    queue INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    waiting INTEGER NOT NULL DEFAULT 0 CHECK (waiting >= 0),
+    holds INTEGER NOT NULL DEFAULT 0 CHECK (holds >= 0),
+    shelf INTEGER NOT NULL DEFAULT 0 CHECK (shelf BETWEEN 0 AND 3),
+    turn INTEGER NOT NULL DEFAULT 0,
+    opened INTEGER NOT NULL DEFAULT 0,
+    started INTEGER NOT NULL DEFAULT 0,
+    rests INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (queue, name)
+  ) WITHOUT ROWID;
+  CREATE INDEX group_turns ON groups (queue, turn, name) WHERE shelf = 1;
+  CREATE INDEX group_rests ON groups (queue, rests, name) WHERE shelf = 3;
+  CREATE INDEX group_full ON groups (queue, name) WHERE shelf = 2;
+  CREATE INDEX group_idle ON groups (queue, opened) WHERE waiting = 0 AND holds = 0;
   `,
 ];
 

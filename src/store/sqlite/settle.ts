@@ -4,6 +4,7 @@ import type { Settlement } from '../store.js';
 import { insert } from './add.js';
 import type { Row } from './driver.js';
 import { close, hasNotes, prune, tell } from './ends.js';
+import { Groups } from './groups.js';
 import { isMarked, S, splitToken, type Tables, Tally } from './table.js';
 
 export interface Settled {
@@ -40,6 +41,7 @@ class Settling {
   readonly #fronts: { claim: number; seq: number; put: () => void }[] = [];
   readonly #kept = new Map<Terminal, number>();
   readonly #seen = new Set<string>();
+  readonly #freed = new Map<string, number>();
   woken: number[] = [];
 
   constructor(
@@ -56,14 +58,24 @@ class Settling {
     if (!row) return false;
     this.#seen.add(lease.token);
     this.tally.add('active', -1);
+    const { group } = settlement.spec;
+    if (group !== undefined && lease.id !== undefined) this.#release(group);
     if (lease.id === undefined) this.#settleTask(settlement, row);
     else this.#settleJob(settlement, row);
     return true;
   }
 
+  #release(group: string): void {
+    this.#freed.set(group, (this.#freed.get(group) ?? 0) + 1);
+  }
+
   /** What returns keeps its order: the lowest claim goes to the very front, so it is put last. */
   finish(): void {
     this.#fronts.sort((a, b) => b.claim - a.claim || b.seq - a.seq);
+    const groups = new Groups(this.tables, this.tally, this.now);
+    for (const [group, count] of this.#freed) groups.release(group, count);
+    // Where only so many may run at once, an end lets another begin.
+    if (this.#freed.size > 0 || this.tally.row.pace !== null) this.woken.push(this.tally.queue);
     for (const { put } of this.#fronts) put();
     if (this.#fronts.length > 0) this.woken.push(this.tally.queue);
     for (const [state, count] of this.#kept) prune(this.tables, this.tally, state, count);
@@ -78,6 +90,7 @@ class Settling {
     const keep = settlements[0]?.spec.keep.done;
     if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
     const claims = new Map<string, number[]>();
+    const groups: string[] = [];
     const ended: Settling['ended'] = [];
     for (const { lease, move, spec } of settlements) {
       const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
@@ -87,12 +100,14 @@ class Settling {
       if (claim) claim.push(n);
       else claims.set(nonce, [n]);
       ended.push({ n, id: lease.id!, state: 'done' });
+      if (spec.group !== undefined) groups.push(spec.group);
     }
     let changed = 0;
     for (const [nonce, rows] of claims) changed += this.#doneRows(rows, nonce, keep);
     if (changed !== settlements.length) throw new StaleAmongThem();
     this.ended.push(...ended);
     this.tally.add('active', -changed);
+    for (const group of groups) this.#release(group);
     if (keep.count > 0) {
       this.tally.add('done', changed);
       this.#kept.set('done', keep.count);
@@ -148,6 +163,7 @@ class Settling {
                worker = NULL, token = NULL WHERE n = ?`,
             )
             .run(move.attempt, move.crashes, tally.nextFront(), move.error ?? null, n);
+          if (spec.group !== undefined) new Groups(tables, tally, this.now).enter(spec.group);
         });
     }
   }

@@ -9,6 +9,7 @@ import type {
   ListOptions,
   NewSchedule,
   Note,
+  Pace,
   Page,
   Schedule,
   Session,
@@ -24,11 +25,12 @@ import { cancel, note, obliterate, remove, revive } from './change.js';
 import { claim } from './claim.js';
 import type { Committer } from './committer.js';
 import { translate } from './failure.js';
+import { paceOf, setPace } from './groups.js';
 import { count, get, held, list, workers } from './reads.js';
 import { dropSchedule, fire, putSchedule, schedules } from './schedules.js';
 import { StaleAmongThem, settle } from './settle.js';
 import { sweep } from './sweep.js';
-import type { Tables } from './table.js';
+import { type Tables, Tally } from './table.js';
 import type { ForeignCommits } from './watch.js';
 
 type Listener = (signal: Signal) => void;
@@ -178,7 +180,7 @@ export class SqliteStore implements Store {
   }
 
   async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const applied = await this.#write(queue, (n) => revive(this.#tables, n, ids));
+    const applied = await this.#write(queue, (n) => revive(this.#tables, n, ids, this.now()));
     this.#emit(queue, { type: 'work' });
     return applied;
   }
@@ -192,6 +194,15 @@ export class SqliteStore implements Store {
       this.#tables.sql('UPDATE queues SET paused = ? WHERE n = ?').run(paused ? 1 : 0, n);
     });
     if (!paused) this.#emit(queue, { type: 'work' });
+  }
+
+  async setPace(queue: string, pace: Pace): Promise<void> {
+    await this.#write(queue, (n) => setPace(this.#tables, n, pace, this.now()));
+    this.#emit(queue, { type: 'work' });
+  }
+
+  pace(queue: string): Promise<Pace> {
+    return this.#read(queue, {}, (n) => paceOf(new Tally(this.#tables, n)));
   }
 
   async obliterate(queue: string): Promise<void> {

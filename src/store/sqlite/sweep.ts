@@ -3,6 +3,7 @@ import type { Lost, Sweep, SweepOptions } from '../store.js';
 import { promote } from './claim.js';
 import type { Row } from './driver.js';
 import { forget } from './ends.js';
+import { forgetIdle } from './groups.js';
 import { JOB_COLUMNS, leaseToken, S, splitToken, type Tables, Tally, toJob } from './table.js';
 
 const CHUNK = 1_000;
@@ -19,6 +20,7 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   const promoted = promote(tables, tally, now, CHUNK);
   const forgotten = forgetOld(tables, tally, now);
   tables.sql('DELETE FROM keys WHERE queue = ? AND until > 0 AND until <= ?').run(queue, now);
+  forgetIdle(tables, tally, now);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);
   const lost = ofDeadWorkers(tables, queue, name, stalled ? -1 : now);

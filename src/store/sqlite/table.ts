@@ -61,9 +61,18 @@ export type QueueRow = Counts & {
   claims: number;
   bytes: number;
   tasks: number;
+  /** Ready jobs that wait in the line of a group. */
+  grouped: number;
+  /** JSON of the pace, if there is one. */
+  pace: string | null;
+  /** The last turn given to a group. */
+  turn: number;
+  /** The window of the queue's rate: when it began, and how many have started in it. */
+  opened: number;
+  started: number;
 };
 
-const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', ...STATES] as const;
+const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', 'grouped', 'turn', ...STATES] as const;
 type Counter = (typeof COUNTERS)[number];
 
 /** Changes to a queue's counters, gathered while a verb works and written once. */
@@ -114,7 +123,7 @@ export class Tally {
 
 /** Columns of a whole job. */
 export const JOB_COLUMNS =
-  'n, id, state, priority, seq, attempt, crashes, created, at, worker, token, spec, outcome, payload';
+  'n, id, state, priority, seq, attempt, crashes, created, at, worker, token, spec, outcome, payload, grp';
 
 export function toJob(queue: string, row: Row): Job {
   const state = STATES[row.state as number]!;

@@ -18,11 +18,12 @@ while i <= #ARGV do
   i = i + 10 + 3 * n
 end
 
-local meta = call('HMGET', stem .. 'meta', 'stale', 'bytes')
+local meta = call('HMGET', stem .. 'meta', 'stale', 'bytes', 'grouped')
 local room, space = math.huge, math.huge
 if ARGV[2] ~= '' then
   room = tonumber(ARGV[2]) - (call('LLEN', list) + call('LLEN', stem .. 'ready') + call('ZCARD', stem .. 'prio')
-    + call('ZCARD', stem .. 'scheduled') + call('HLEN', stem .. 'blocked') - (tonumber(meta[1]) or 0))
+    + call('ZCARD', stem .. 'scheduled') + call('HLEN', stem .. 'blocked') - (tonumber(meta[1]) or 0)
+    + (tonumber(meta[3]) or 0))
 end
 if ARGV[3] ~= '' then space = tonumber(ARGV[3]) - (tonumber(meta[2]) or 0) end
 
@@ -91,7 +92,12 @@ for index, item in ipairs(items) do
     room, space = room - 1, space - #record
     local at = ARGV[p + 3] ~= '' and tonumber(ARGV[p + 3]) or now + ARGV[p + 4]
     call('HSET', stem .. 'jobs', id, record)
-    if (string.byte(record) - 48) % 4 > 0 then call('HSETNX', stem .. 'meta', 'minds', 1) end
+    local flags = string.byte(record) - 48
+    if flags % 64 >= 32 and not grouped() then
+      call('HSET', stem .. 'meta', 'groups', 1)
+      has_groups = true
+    end
+    if flags % 4 > 0 then call('HSETNX', stem .. 'meta', 'minds', 1) end
     local left, failed = wire(id, item.needs)
     if failed then
       local keep, count = string.match(ARGV[p + 8], '^(%d+) (%d+)')

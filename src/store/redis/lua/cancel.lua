@@ -6,6 +6,7 @@ allow_oom()
 -- Takes a job out of wherever it waits or runs; returns its counts, or nil when it has ended.
 local function remove(id, state, run)
   local _, attempt, crashes, priority, at = parse(state ~= 'active' and run)
+  local group = grouped() and group_of(call('HGET', stem .. 'jobs', id))
   if state == 'blocked' then
     call('HDEL', stem .. 'blocked', id)
   elseif state == 'scheduled' then
@@ -15,7 +16,11 @@ local function remove(id, state, run)
     token, attempt, crashes, priority = string.match(run, '^((%d+)%S*) (%d+) (%-?%d+)')
     call('HDEL', stem .. 'active', id)
     call('ZREM', stem .. 'reserved', id)
+    free({ id })
     call('PUBLISH', stem .. 'signals', 'c' .. token)
+  elseif group then
+    call('ZREM', stem .. 'group:' .. group, at .. id)
+    call('HINCRBY', stem .. 'meta', 'grouped', -1)
   elseif priority == 0 then
     call('HINCRBY', stem .. 'ghosts', id, 1)
     call('HINCRBY', stem .. 'meta', 'stale', 1)

@@ -13,6 +13,21 @@ call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
 if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused', 0, '', 0 } end
 promote(1000)
 
+-- What the pace of the queue leaves, and when it leaves more.
+local asked, opens = n, nil
+local rule = get_pace()
+if rule and rule.most > 0 then
+  n = math.min(n, rule.most - (call('HLEN', stem .. 'active') - 1 + call('HLEN', stem .. 'leased')))
+end
+local rate_start, rate_count
+if rule and rule.count > 0 then
+  rate_start, rate_count = window(call('HGET', stem .. 'rates', ''), rule.per)
+  if rule.count - rate_count <= n then opens = rate_start + rule.per end
+  n = math.min(n, rule.count - rate_count)
+end
+n = math.max(n, 0)
+local bound = n < asked
+
 local ids = {}
 local ghosts = call('EXISTS', stem .. 'ghosts') == 1
 
@@ -57,18 +72,57 @@ local function take_ready(want)
   end
 end
 
+-- Groups take turns, one job each; a group that may not go on now leaves the round.
+local function take_groups(want)
+  for _ = 1, want + 1000 do
+    local group = want > 0 and call('RPOP', stem .. 'turns')
+    if not group then return end
+    local line = stem .. 'group:' .. group
+    if call('EXISTS', line) == 0 then
+      call('HDEL', stem .. 'in_turn', group)
+    elseif not shelve(group) then
+      ids[#ids + 1] = string.sub(call('ZPOPMIN', line)[1], 15)
+      want = want - 1
+      call('HINCRBY', stem .. 'holds', group, 1)
+      if rule and rule.group_count > 0 then
+        local start, count = window(call('GET', stem .. 'rate:' .. group), rule.group_per)
+        call('SET', stem .. 'rate:' .. group, start .. ' ' .. (count + 1), 'PX', math.max(3600000, 2 * rule.group_per))
+      end
+      if call('EXISTS', line) == 1 then seat(group) else call('HDEL', stem .. 'in_turn', group) end
+    end
+  end
+end
+
+-- Groups whose time has come, or whose limit has changed, take turns again.
+local function reopen()
+  local due = call('ZRANGEBYSCORE', stem .. 'rested', '-inf', now, 'LIMIT', 0, 1000)
+  if #due > 0 then call('ZREM', stem .. 'rested', unpack(due)) end
+  for _, group in ipairs(due) do reseat(group) end
+  for _, group in ipairs(call('SPOP', stem .. 'reopen', 1000)) do reseat(group) end
+end
+
 local prioritised = call('ZCARD', stem .. 'prio') > 0
 if prioritised then take_prio('-inf', '(0') end
-local before = #ids
 local tasks = {}
-local want = n - before
+local want = n - #ids
+local raw, refs = call('LLEN', list), call('LLEN', stem .. 'ready')
+if ghosts then refs = refs - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) end
+-- Kinds share what is wanted; of an odd number each gets the larger half in turn.
+local function half(whole)
+  if whole % 2 == 0 then return whole / 2 end
+  return (whole - 1) / 2 + (tonumber(call('HGET', stem .. 'meta', 'seq')) or 0) % 2
+end
+if grouped() then
+  reopen()
+  local had = #ids
+  if want > 0 then take_groups(math.max(half(want), want - raw - refs)) end
+  if #ids > had then call('HINCRBY', stem .. 'meta', 'grouped', had - #ids) end
+  want = n - #ids
+end
+local before = #ids
 if want > 0 then
-  local raw, refs = call('LLEN', list), call('LLEN', stem .. 'ready')
-  if ghosts then refs = refs - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) end
   if raw > 0 then
-    local half = math.floor(want / 2)
-    if want % 2 == 1 and (tonumber(call('HGET', stem .. 'meta', 'seq')) or 0) % 2 == 1 then half = half + 1 end
-    local share = math.min(raw, math.max(half, want - refs))
+    local share = math.min(raw, math.max(half(want), want - refs))
     if share > 0 then tasks = call('RPOP', list, share) end
     refs = math.min(refs, want - share)
   end
@@ -84,15 +138,30 @@ local records = #ids > 0 and call('HMGET', stem .. 'jobs', unpack(ids)) or {}
 local tried = #ids > 0 and call('EXISTS', stem .. 'runs') == 1
 local runs = tried and call('HMGET', stem .. 'runs', unpack(ids)) or {}
 local total = #ids + #tasks
-local more = call('EXISTS', list, stem .. 'ready', stem .. 'prio') > 0 and 1 or 0
+-- Groups whose line was cancelled away are still in the round: those that stand first leave it now.
+for _ = 1, grouped() and 1000 or 0 do
+  local group = call('LINDEX', stem .. 'turns', -1)
+  if not group or call('EXISTS', stem .. 'group:' .. group) == 1 then break end
+  call('RPOP', stem .. 'turns')
+  call('HDEL', stem .. 'in_turn', group)
+end
+local more = call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns') > 0 and 1 or 0
 if ghosts and more == 1 then
   local stale = tonumber(call('HGET', stem .. 'meta', 'stale')) or 0
   local left = call('LLEN', stem .. 'ready')
   -- nothing but ghosts: they are laid to rest now
   if left == stale then skip_ghosts(call('RPOP', stem .. 'ready', 1000) or {}) end
-  if left == stale and call('EXISTS', list, stem .. 'prio') == 0 then more = 0 end
+  if left == stale and call('EXISTS', list, stem .. 'prio', stem .. 'turns') == 0 then more = 0 end
 end
 local next_at = call('ZRANGE', stem .. 'scheduled', 0, 0, 'WITHSCORES')[2] or ''
+local function sooner(at) if at and (next_at == '' or tonumber(at) < tonumber(next_at)) then next_at = tostring(at) end end
+if rate_start and total > 0 then call('HSET', stem .. 'rates', '', rate_start .. ' ' .. (rate_count + total)) end
+-- At the pace's limit there is no more for now, whatever waits.
+if more == 1 and total == n and (bound or opens) then
+  more = 0
+  sooner(opens)
+end
+if grouped() then sooner(call('ZRANGE', stem .. 'rested', 0, 0, 'WITHSCORES')[2]) end
 if more == 0 then call('HSET', stem .. 'meta', 'hungry', 1) end
 if total == 0 then return { 'ok', more, next_at, 0 } end
 

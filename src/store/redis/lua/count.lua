@@ -1,6 +1,6 @@
 -- count: entries by state. ARGV: now. Reply: blocked, scheduled, ready, active, done, dead, cancelled.
 local ready = call('LLEN', list) + call('LLEN', stem .. 'ready') + call('ZCARD', stem .. 'prio')
-  - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0)
+  - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) + (tonumber(call('HGET', stem .. 'meta', 'grouped')) or 0)
 return {
   call('HLEN', stem .. 'blocked'), call('ZCARD', stem .. 'scheduled'), ready,
   call('HLEN', stem .. 'active') - call('HEXISTS', stem .. 'active', '') + call('HLEN', stem .. 'leased'),

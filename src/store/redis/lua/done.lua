@@ -39,6 +39,7 @@ if k < 2 * n then
 end
 
 call('HDEL', stem .. 'active', unpack(live))
+free(live)
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
 if count == 0 then
   forget(live)

@@ -4,4 +4,5 @@ local reply, leased = { 0 }, stem .. 'leased'
 for i, token in ipairs(cmsgpack.unpack(ARGV[2])) do
   if call('HDEL', leased, token) == 0 then reply[#reply + 1] = i end
 end
+if get_pace() then wake() end
 return reply

@@ -7,6 +7,10 @@
 --   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping |
 --          recent list of done jobs that are kept as by default, newest first: a list costs a fifth of a sorted set
 --   fates  hash id -> final state, for ten minutes, of jobs that dependents in other queues wait for (fates_ttl zset)
+--   group:<name> zset of seq..id by priority, the line of a group | turns list of the groups that may give, next at the tail
+--          in_turn hash of groups with a line, which are in turns, in full (set: at their limit), in reopen (set: to be
+--          looked at again) or in rested (zset by the time their rate lets them go on)
+--   holds  hash group -> active jobs | rates hash '' -> 'start count' of the queue; rate:<group> the same of a group
 --   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
 -- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
 -- digits has to be rendered for each job.
@@ -44,6 +48,94 @@ local function wake()
   if call('HDEL', stem .. 'meta', 'hungry') == 1 then call('PUBLISH', stem .. 'signals', 'w') end
 end
 
+-- How many may run at once and start per interval, if anything was said about it.
+local paced, pace
+local function get_pace()
+  if paced == nil then
+    local text = call('HGET', stem .. 'meta', 'pace')
+    paced = text ~= false
+    if paced then
+      pace = {}
+      pace.most, pace.count, pace.per, pace.group_most, pace.group_count, pace.group_per =
+        string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+      for name, value in pairs(pace) do pace[name] = tonumber(value) end
+    end
+  end
+  return paced and pace
+end
+
+-- The window of a rate: when it began, and how many have started in it.
+local function window(text, per)
+  local start, count = string.match(text or '', '^(%d+) (%d+)$')
+  if not start or now >= start + per then return now, 0 end
+  return tonumber(start), tonumber(count)
+end
+
+-- Only queues that have had a job with a group pay for groups.
+local has_groups
+local function grouped()
+  if has_groups == nil then has_groups = call('HEXISTS', stem .. 'meta', 'groups') == 1 end
+  return has_groups
+end
+
+-- The group in a record: see codec.ts.
+local function group_of(record)
+  local flags, offset = string.byte(record) - 48, 11
+  if flags % 64 < 32 then return nil end
+  if flags % 2 == 1 then offset = string.find(record, ';', offset, true) + 1 end
+  if flags % 4 >= 2 then
+    local size = string.match(record, '^%d+', offset)
+    offset = offset + #size + 1 + size
+  end
+  local size = string.match(record, '^%d+', offset)
+  offset = offset + #size + 1
+  return string.sub(record, offset, offset + size - 1)
+end
+
+-- Takes a group that may not go on now out of the round; false when it may.
+local function shelve(group)
+  local rule = get_pace()
+  if not rule then return false end
+  if rule.group_most > 0 and (tonumber(call('HGET', stem .. 'holds', group)) or 0) >= rule.group_most then
+    call('SADD', stem .. 'full', group)
+    return true
+  end
+  if rule.group_count == 0 then return false end
+  local start, count = window(call('GET', stem .. 'rate:' .. group), rule.group_per)
+  if count < rule.group_count then return false end
+  call('ZADD', stem .. 'rested', start + rule.group_per, group)
+  return true
+end
+
+-- Puts a group that has a line where it belongs now.
+local function seat(group)
+  if not shelve(group) then call('LPUSH', stem .. 'turns', group) end
+end
+
+-- The same for one that was out of the round; its line may have gone meanwhile.
+local function reseat(group)
+  if call('EXISTS', stem .. 'group:' .. group) == 1 then seat(group) else call('HDEL', stem .. 'in_turn', group) end
+end
+
+-- Leases of a group have ended: one that was at its limit may go on.
+local function free_group(group)
+  if call('HINCRBY', stem .. 'holds', group, -1) <= 0 then call('HDEL', stem .. 'holds', group) end
+  if call('SREM', stem .. 'full', group) == 1 then reseat(group) end
+end
+
+-- What the end of leases lets go on: groups of these jobs, and the queue itself where only so many may run.
+local function free(ids)
+  if grouped() and #ids > 0 then
+    for _, record in ipairs(call('HMGET', stem .. 'jobs', unpack(ids))) do
+      local group = record and group_of(record)
+      if group then free_group(group) end
+    end
+    wake()
+  elseif get_pace() then
+    wake()
+  end
+end
+
 -- Adds to the count of bytes that wait; foreign pushes are not counted, so it may not fall below zero.
 local function weigh(bytes)
   if bytes == 0 then return end
@@ -53,7 +145,13 @@ end
 -- Puts a job into the line of its priority and writes its run.
 local function place(id, attempt, crashes, priority, tail, front)
   local at = 0
-  if priority == 0 then
+  local group = grouped() and group_of(call('HGET', stem .. 'jobs', id))
+  if group then
+    at = 50000000000000 + call('HINCRBY', stem .. 'meta', front and 'front' or 'back', front and -1 or 1)
+    call('ZADD', stem .. 'group:' .. group, -priority, at .. id)
+    call('HINCRBY', stem .. 'meta', 'grouped', 1)
+    if call('HSETNX', stem .. 'in_turn', group, 1) == 1 then seat(group) end
+  elseif priority == 0 then
     call(front and 'RPUSH' or 'LPUSH', stem .. 'ready', id)
     if attempt == 0 and crashes == 0 and tail == '' then
       call('HDEL', stem .. 'runs', id)

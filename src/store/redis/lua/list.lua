@@ -58,11 +58,16 @@ end
 
 local function is_job(id) return id ~= '' end
 
+local function waits_in_group(id, run)
+  return parse(run) == 'ready' and group_of(call('HGET', stem .. 'jobs', id)) ~= nil
+end
+
 if state == 'ready' then
   local high, all = call('ZCOUNT', stem .. 'prio', '-inf', '(0'), call('ZCARD', stem .. 'prio')
   from_zset('prio', 'p', false, 0, high, 15)
   from_list('ready', 'l', true)
   from_zset('prio', 'q', false, high, all, 15)
+  if grouped() then from_hash('runs', 'g', waits_in_group) end
 elseif state == 'active' or state == 'blocked' then
   from_hash(state, 'h', is_job)
 elseif state == 'scheduled' then

@@ -5,7 +5,7 @@ local n = #ARGV - 4
 if ARGV[2] ~= '' then
   local waiting = call('LLEN', list) + call('LLEN', stem .. 'ready') + call('ZCARD', stem .. 'prio')
     + call('ZCARD', stem .. 'scheduled') + call('HLEN', stem .. 'blocked')
-    - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0)
+    - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) + (tonumber(call('HGET', stem .. 'meta', 'grouped')) or 0)
   if waiting + n > tonumber(ARGV[2]) then return 0 end
 end
 if ARGV[3] ~= '' then

@@ -23,6 +23,7 @@ local function unlease(p)
   return true
 end
 
+local freed = {}
 local ends = { done = { {}, {}, {}, 0 }, dead = { {}, {}, {}, 0 }, cancelled = { {}, {}, {}, 0 } }
 local fronts, told, bytes, stir = {}, {}, 0, false
 for i = 1, n do
@@ -31,6 +32,7 @@ for i = 1, n do
   local entry = unlease(p)
   reply[i + 1] = entry and 1 or 0
   if entry then
+    if entry == true then freed[#freed + 1] = id end
     if ARGV[p + 9] ~= '' then call('HSET', stem .. 'jobs', id, ARGV[p + 9]) end
     local group = ends[move]
     if group and id ~= '' then
@@ -54,6 +56,7 @@ for i = 1, n do
   end
 end
 
+free(freed)
 -- What goes back to the front keeps its order: the lowest claim sequence is pushed last and so stands first.
 table.sort(fronts, function(a, b) return a[1] > b[1] end)
 for _, front in ipairs(fronts) do

@@ -58,7 +58,7 @@ for _, worker in ipairs(dead) do
   doomed[#doomed + 1] = worker
 end
 dead = doomed
-if call('EXISTS', list, stem .. 'ready', stem .. 'prio') > 0 then wake() end
+if call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns', stem .. 'reopen') > 0 then wake() end
 local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), #dead }
 for _, worker in ipairs(dead) do reply[#reply + 1] = worker end
 for _, id in ipairs(late) do reply[#reply + 1] = id end
