@@ -132,7 +132,7 @@ export class Crore {
     if (!schedule) throw new CroreError('NOT_FOUND', `there is no schedule '${name}'`);
     const job = extraJob(schedule, store.now());
     const outcome = await this.#engine.add(schedule.queue, job, {});
-    const id = outcome.outcome === 'duplicate' ? outcome.id : job.id;
+    const id = 'id' in outcome ? outcome.id : job.id;
     return new Handle(this.#engine, schedule.queue, id, outcome.outcome);
   }
 

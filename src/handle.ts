@@ -3,6 +3,7 @@ import { decodeValue } from './engine/payload.js';
 import { CroreError } from './errors.js';
 import { type Duration, milliseconds } from './job/duration.js';
 import type { Job, State } from './job/job.js';
+import type { AddOutcome } from './store/store.js';
 
 /** A job as `get` and `list` show it. */
 export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progress' | 'log' | 'spec'> {
@@ -32,10 +33,10 @@ export class Handle<T, R> {
   constructor(
     private readonly engine: Engine,
     readonly queue: string,
-    /** The job's id; of the one that was there before when `outcome` is `duplicate`. */
+    /** The job's id; of the one that was there before when `outcome` is `duplicate`, `replaced` or `extended`. */
     readonly id: string,
-    /** `full`: nothing was added. */
-    readonly outcome: 'created' | 'duplicate' | 'full',
+    /** `full`: nothing was added. `replaced`, `extended`: a waiting job with the same unique key was changed instead. */
+    readonly outcome: AddOutcome['outcome'],
   ) {}
 
   async get(): Promise<JobView<T, R> | undefined> {

@@ -237,7 +237,7 @@ export class Queue<T = unknown, R = unknown> {
   }
 
   #handle(job: NewJob, outcome: AddOutcome): Handle<T, R> {
-    return new Handle(this.#engine, this.name, outcome.outcome === 'duplicate' ? outcome.id : job.id, outcome.outcome);
+    return new Handle(this.#engine, this.name, 'id' in outcome ? outcome.id : job.id, outcome.outcome);
   }
 
   #task(task: unknown): Bytes {

@@ -2,7 +2,18 @@ import { CroreError } from '../errors.js';
 import { DEFAULT_BACKOFF } from '../job/backoff.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import { newId } from '../job/id.js';
-import type { Backoff, Body, Keep, Need, NeedPolicy, NewJob, Spec, Unique, UniqueScope } from '../job/job.js';
+import type {
+  Backoff,
+  Body,
+  Keep,
+  Need,
+  NeedPolicy,
+  NewJob,
+  Spec,
+  Unique,
+  UniqueMode,
+  UniqueScope,
+} from '../job/job.js';
 import { DEFAULT_SPEC, sharedSpec } from '../job/spec.js';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
 
@@ -49,6 +60,11 @@ export interface UniqueOptions {
   scope?: UniqueScope;
   /** Free again after this, whatever the scope says; required for `window`. */
   ttl?: Duration;
+  /**
+   * What a second job does to a first that still waits: `keep` (default) nothing; `extend` starts its delay and `ttl` anew;
+   * `replace` does that and gives it the new payload. With a `delay`, `replace` is a debounce.
+   */
+  mode?: UniqueMode;
 }
 
 export interface NeedOptions {
@@ -199,12 +215,14 @@ function resolveHeaders(headers: Record<string, string>): Record<string, string>
 
 function resolveUnique(unique: string | UniqueOptions): Unique {
   if (typeof unique === 'string') return { key: checkName(unique, 'unique key'), scope: 'alive', ttl: 0 };
-  checkOptions(unique, ['key', 'scope', 'ttl'], 'unique');
+  checkOptions(unique, ['key', 'scope', 'ttl', 'mode'], 'unique');
   const scope =
     unique.scope === undefined ? 'alive' : checkOneOf(unique.scope, 'unique.scope', ['waiting', 'alive', 'window']);
   const ttl = unique.ttl === undefined ? 0 : milliseconds(unique.ttl, 'unique.ttl');
   if (scope === 'window' && ttl === 0) throw new CroreError('BAD_OPTION', "unique.scope 'window' needs a ttl");
-  return { key: checkName(unique.key, 'unique.key'), scope, ttl };
+  const resolved: Unique = { key: checkName(unique.key, 'unique.key'), scope, ttl };
+  if (unique.mode === undefined) return resolved;
+  return { ...resolved, mode: checkOneOf<UniqueMode>(unique.mode, 'unique.mode', ['keep', 'extend', 'replace']) };
 }
 
 function resolveNeeds(queue: string, needs: readonly (string | NeedOptions)[]): Need[] {

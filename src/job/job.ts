@@ -26,11 +26,18 @@ export interface Keep {
 /** `waiting`: until the job is claimed; `alive`: until it ends; `window`: for the whole `ttl`, whatever becomes of it. */
 export type UniqueScope = 'waiting' | 'alive' | 'window';
 
+/**
+ * What a second job does to the one that has the key, while that one waits: `keep` nothing (the default); `extend` starts
+ * its delay and the time of the key anew; `replace` does that and gives it the new payload.
+ */
+export type UniqueMode = 'keep' | 'extend' | 'replace';
+
 export interface Unique {
   key: string;
   scope: UniqueScope;
   /** Milliseconds after which the key is free again; 0 means no limit. */
   ttl: number;
+  mode?: UniqueMode;
 }
 
 /** `success`: only a done upstream lets the job run, any other end cancels it; `finished`: any end will do. */

@@ -93,7 +93,11 @@ export interface Pace {
   group?: { concurrency?: number; rate?: Rate };
 }
 
-export type AddOutcome = { outcome: 'created' } | { outcome: 'duplicate'; id: string } | { outcome: 'full' };
+/** `replaced` and `extended`: a waiting job with the same unique key took over what it was asked to; `id` is that job's. */
+export type AddOutcome =
+  | { outcome: 'created' }
+  | { outcome: 'duplicate' | 'replaced' | 'extended'; id: string }
+  | { outcome: 'full' };
 export const CREATED: AddOutcome = Object.freeze({ outcome: 'created' });
 export const FULL: AddOutcome = Object.freeze({ outcome: 'full' });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, inject, it } from 'vitest';
 import { openStore } from '../../dist/store/open.js';
-import type { Store } from '../../dist/store/store.js';
+import type { Pace, Store } from '../../dist/store/store.js';
 import { SideBySide, type Step } from './side-by-side.js';
 
 const id = fc.integer({ min: 0, max: 9 });
@@ -17,7 +17,19 @@ const newJob = fc.record({
     { weight: 1, arbitrary: fc.array(id, { maxLength: 3 }) },
   ),
   on: fc.boolean(),
+  group: fc.constantFrom(0, 0, 0, 1, 2, 3),
+  mode: fc.nat(2),
 });
+
+/** Set once, before anything happens: what a change brings back comes in no particular order. */
+const rate = fc.constantFrom({ count: 2, per: 100 }, { count: 3, per: 600 }, undefined, undefined);
+const concurrency = fc.constantFrom(1, 2, 4, undefined, undefined, undefined);
+const part = fc.record({ concurrency, rate }).map(drop);
+const pace = fc.record({ concurrency, rate, group: part }).map(drop) as fc.Arbitrary<Pace>;
+
+function drop<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as Partial<T>;
+}
 const how = fc.constantFrom('done', 'done', 'fail', 'die', 'release', 'snooze');
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -46,6 +58,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.constant<Step>({ do: 'sweep' }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('cancel' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('revive' as const), id }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('remove' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause' as const), paused: fc.boolean() }) },
 );
 
@@ -72,12 +85,17 @@ describe('the stores and the model agree', () => {
 
   it('on every step of random histories', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60, size: 'max' }), async (steps) => {
-        driver = new SideBySide(`model-${++queues}`, stores);
-        await driver.run({ do: 'join', worker: 0 });
-        for (const one of steps) await driver.run(one);
-        await driver.drain();
-      }),
+      fc.asyncProperty(
+        fc.option(pace, { nil: {} }),
+        fc.array(step, { minLength: 10, maxLength: 60, size: 'max' }),
+        async (first, steps) => {
+          driver = new SideBySide(`model-${++queues}`, stores);
+          await driver.run({ do: 'join', worker: 0 });
+          await driver.run({ do: 'pace', pace: first });
+          for (const one of steps) await driver.run(one);
+          await driver.drain();
+        },
+      ),
       { numRuns, seed, endOnFailure: false },
     );
   }, 600_000);

@@ -1,6 +1,6 @@
 import { type Entry, isTerminal, type Job, type Lease, type NewJob, type State } from '../../dist/job/job.js';
 import { isLegal } from '../../dist/job/states.js';
-import type { AddOutcome, Beat, Claim, Counts, Lost, Settlement, SweepOptions } from '../../dist/store/store.js';
+import type { AddOutcome, Beat, Claim, Counts, Lost, Pace, Settlement, SweepOptions } from '../../dist/store/store.js';
 
 /**
  * The contract in plain data: what a queue is, with no thought for speed. The stores have to agree with it step by step.
@@ -17,6 +17,16 @@ interface Record_ extends Job {
   order: number;
 }
 
+/** A group's line and what is known of it; see the schema for the shelves. */
+interface Group {
+  line: Record_[];
+  holds: number;
+  opened: number;
+  started: number;
+  shelf: 'none' | 'turns' | 'full' | 'rested';
+  rests: number;
+}
+
 interface Held {
   lease: Lease;
   entry: Ready;
@@ -30,6 +40,11 @@ export class Model {
   readonly #reserved = new Map<string, number>();
   /** Lines by priority, first to run first. */
   readonly #lines = new Map<number, Record_[]>();
+  readonly #groups = new Map<string, Group>();
+  /** Groups that may go on, next first. */
+  #turns: string[] = [];
+  #pace: Pace = {};
+  #window = { opened: 0, started: 0 };
   #tasks: Uint8Array[] = [];
   #held: Held[] = [];
   #claims = 0;
@@ -60,7 +75,8 @@ export class Model {
     const { unique, needs = [] } = job.spec;
     const now = this.clock();
     const holder = unique && this.#keys.get(unique.key);
-    if (holder && (holder.until === 0 || holder.until > now)) return { outcome: 'duplicate', id: holder.id };
+    if (holder && (holder.until === 0 || holder.until > now))
+      return { outcome: this.#renew(job, this.#jobs.get(holder.id)), id: holder.id };
     const at = job.at ?? now + (job.delay ?? 0);
     // An upstream of the same batch that was refused leaves nothing to wait for.
     const ups = needs.map((need) => ({ need, up: this.#jobs.get(need.id) ?? { state: 'cancelled' as State } }));
@@ -85,6 +101,21 @@ export class Model {
     return { outcome: 'created' };
   }
 
+  #renew(job: NewJob, first: Record_ | undefined): 'duplicate' | 'replaced' | 'extended' {
+    const { unique } = job.spec;
+    const mode = unique?.mode ?? 'keep';
+    if (mode === 'keep' || !first || first.state === 'active' || isTerminal(first.state)) return 'duplicate';
+    const now = this.clock();
+    if (mode === 'replace') first.payload = job.payload;
+    if ((job.delay ?? 0) > 0 && first.state !== 'ready' && first.attempt === 0) first.runAt = now + job.delay!;
+    this.#keys.set(unique!.key, { id: first.id, until: unique!.ttl > 0 ? now + unique!.ttl : 0 });
+    return mode === 'replace' ? 'replaced' : 'extended';
+  }
+
+  setPace(pace: Pace): void {
+    this.#pace = pace;
+  }
+
   join(worker: string, lease: number): void {
     this.#swept ??= this.clock();
     this.#sessions.set(worker, this.clock() + lease);
@@ -103,9 +134,86 @@ export class Model {
     this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
     if (this.#paused) return { status: 'paused', ...nothing };
     this.#promote();
-    const taken = this.#take(n);
+    const { most, opens } = this.#leaves(n);
+    this.#reopen();
+    const taken = most > 0 ? this.#take(most) : [];
+    this.#window.started += taken.length;
     const entries = taken.map((entry) => this.#lease(entry, worker));
-    return { status: 'ok', entries, more: this.#waiting() > 0, nextAt: this.#nextAt() };
+    while (this.#turns.length > 0 && this.#groups.get(this.#turns[0]!)!.line.length === 0)
+      this.#groups.get(this.#turns.shift()!)!.shelf = 'none';
+    const waits = this.#ungrouped() > 0 || this.#turns.length > 0;
+    const spent = taken.length === most && (most < n || opens !== undefined);
+    const times = [this.#nextAt(), waits && spent ? opens : undefined, ...this.#rests()].filter(
+      (at) => at !== undefined,
+    );
+    return { status: 'ok', entries, more: waits && !spent, nextAt: times.length > 0 ? Math.min(...times) : undefined };
+  }
+
+  /** What the pace of the queue leaves of `n`. */
+  #leaves(n: number): { most: number; opens?: number } {
+    const { concurrency, rate } = this.#pace;
+    let most = concurrency === undefined ? n : Math.min(n, concurrency - this.#held.length);
+    if (!rate) return { most: Math.max(0, most) };
+    if (this.#window.started === 0 || this.clock() >= this.#window.opened + rate.per)
+      this.#window = { opened: this.clock(), started: 0 };
+    const left = rate.count - this.#window.started;
+    const opens = left <= most ? this.#window.opened + rate.per : undefined;
+    most = Math.min(most, left);
+    return { most: Math.max(0, most), opens };
+  }
+
+  #rests(): number[] {
+    return [...this.#groups.values()].filter((group) => group.shelf === 'rested').map((group) => group.rests);
+  }
+
+  #reopen(): void {
+    const due = [...this.#groups].filter(([, group]) => group.shelf === 'rested' && group.rests <= this.clock());
+    due.sort(([a, x], [b, y]) => x.rests - y.rests || (a < b ? -1 : 1));
+    for (const [name] of due) this.#seat(name);
+  }
+
+  #windowOf(group: Group): [number, number] {
+    const rate = this.#pace.group?.rate;
+    return !rate || group.started === 0 || this.clock() >= group.opened + rate.per
+      ? [this.clock(), 0]
+      : [group.opened, group.started];
+  }
+
+  #shelfOf(group: Group): Group['shelf'] {
+    const { concurrency, rate } = this.#pace.group ?? {};
+    if (group.line.length === 0) return 'none';
+    if (concurrency !== undefined && group.holds >= concurrency) return 'full';
+    if (rate && this.#windowOf(group)[1] >= rate.count) return 'rested';
+    return 'turns';
+  }
+
+  #seat(name: string): void {
+    const group = this.#groups.get(name)!;
+    group.shelf = this.#shelfOf(group);
+    if (group.shelf === 'turns') this.#turns.push(name);
+    if (group.shelf === 'rested') group.rests = group.opened + this.#pace.group!.rate!.per;
+  }
+
+  #takeGroups(want: number): Ready[] {
+    const out: Ready[] = [];
+    while (out.length < want && this.#turns.length > 0) {
+      const name = this.#turns.shift()!;
+      const group = this.#groups.get(name)!;
+      if (this.#shelfOf(group) === 'turns') {
+        out.push({ job: group.line.shift()! });
+        const [opened, started] = this.#windowOf(group);
+        Object.assign(group, { holds: group.holds + 1, opened, started: started + 1 });
+      }
+      this.#seat(name);
+    }
+    return out;
+  }
+
+  #release(job: Record_ | undefined): void {
+    const group = job?.spec.group === undefined ? undefined : this.#groups.get(job.spec.group);
+    if (!group) return;
+    group.holds -= 1;
+    if (group.shelf === 'full') this.#seat(job!.spec.group!);
   }
 
   #take(n: number): Ready[] {
@@ -119,15 +227,17 @@ export class Model {
       return out;
     };
     const high = line((priority) => priority > 0, n);
-    const want = n - high.length;
     const refs = this.#lines.get(0)?.length ?? 0;
-    const half = Math.floor(want / 2) + (want % 2 === 1 && this.#claims % 2 === 1 ? 1 : 0);
-    const share = Math.min(this.#tasks.length, Math.max(half, want - refs), want);
+    const half = (whole: number) => Math.floor(whole / 2) + (whole % 2 === 1 && this.#claims % 2 === 1 ? 1 : 0);
+    const wanted = n - high.length;
+    const grouped = this.#takeGroups(Math.max(half(wanted), wanted - this.#tasks.length - refs));
+    const want = wanted - grouped.length;
+    const share = Math.min(this.#tasks.length, Math.max(half(want), want - refs), want);
     const raw = this.#tasks.splice(0, share).map((task): Ready => ({ task }));
     const middle = line((priority) => priority === 0, want - raw.length);
     const low = line((priority) => priority < 0, want - raw.length - middle.length);
     const mixed = Array.from({ length: Math.max(raw.length, middle.length) }, (_x, i) => [raw[i], middle[i]]).flat();
-    return [...high, ...mixed.filter((entry) => entry !== undefined), ...low];
+    return [...high, ...grouped, ...mixed.filter((entry) => entry !== undefined), ...low];
   }
 
   #lease(entry: Ready, worker: string): Entry {
@@ -147,6 +257,7 @@ export class Model {
   settle(settlements: readonly Settlement[]): boolean[] {
     const fronts: { held: Held; settlement: Settlement }[] = [];
     const ended: Record_[] = [];
+    const freed: Record_[] = [];
     const applied = settlements.map((settlement) => {
       const at = this.#held.findIndex(
         (held) => held.lease.token === settlement.lease.token && held.lease.id === settlement.lease.id,
@@ -155,6 +266,7 @@ export class Model {
       const [held] = this.#held.splice(at, 1);
       const { move, record } = settlement;
       let { job } = held!.entry;
+      if (job) freed.push(job);
       if (!job && record) {
         job = {
           ...record,
@@ -184,6 +296,7 @@ export class Model {
       if (move.to === 'ready') fronts.push({ held: { ...held!, entry: { ...held!.entry, job } }, settlement });
       return true;
     });
+    for (const job of freed) this.#release(job);
     fronts.sort((a, b) => b.held.seq - a.held.seq);
     for (const { held } of fronts) {
       if (held.entry.job) this.#enqueue(held.entry.job, true);
@@ -237,12 +350,21 @@ export class Model {
     this.#lines
       .get(job.priority)
       ?.splice(0, Number.POSITIVE_INFINITY, ...this.#lines.get(job.priority)!.filter((one) => one !== job));
+    const group = job.spec.group === undefined ? undefined : this.#groups.get(job.spec.group);
+    if (group) group.line = group.line.filter((one) => one !== job);
+    if (job.state === 'active') this.#release(job);
     this.#held = this.#held.filter((held) => held.entry.job !== job);
     this.#reserved.delete(id);
     this.#to(job, 'cancelled');
     this.#unlockAtEnd(job);
     this.#tell([job]);
     return true;
+  }
+
+  remove(id: string): boolean {
+    const job = this.#jobs.get(id);
+    if (!job || !isTerminal(job.state)) return false;
+    return this.#jobs.delete(id);
   }
 
   revive(id: string): boolean {
@@ -277,9 +399,19 @@ export class Model {
 
   #enqueue(job: Record_, front: boolean): void {
     if (job.state !== 'ready') this.#to(job, 'ready');
+    if (job.spec.group !== undefined) return this.#enterGroup(job, job.spec.group, front);
     if (!this.#lines.has(job.priority)) this.#lines.set(job.priority, []);
     if (front) this.#lines.get(job.priority)!.unshift(job);
     else this.#lines.get(job.priority)!.push(job);
+  }
+
+  #enterGroup(job: Record_, name: string, front: boolean): void {
+    const fresh: Group = { line: [], holds: 0, opened: 0, started: 0, shelf: 'none', rests: 0 };
+    const group = this.#groups.get(name) ?? fresh;
+    this.#groups.set(name, group);
+    const behind = group.line.findIndex((one) => (front ? one.priority <= job.priority : one.priority < job.priority));
+    group.line.splice(behind < 0 ? group.line.length : behind, 0, job);
+    if (group.shelf === 'none') this.#seat(name);
   }
 
   #promote(): void {
@@ -288,7 +420,7 @@ export class Model {
     for (const job of due) this.#enqueue(job, false);
   }
 
-  #waiting(): number {
+  #ungrouped(): number {
     return this.#tasks.length + [...this.#lines.values()].reduce((sum, line) => sum + line.length, 0);
   }
 

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Entry, Job, NewJob } from '../../dist/job/job.js';
 import { DEFAULT_SPEC } from '../../dist/job/spec.js';
 import { die, fail, finish, lose, type Move, release, snooze } from '../../dist/job/transitions.js';
-import type { Lost, Settlement, Store } from '../../dist/store/store.js';
+import type { Lost, Pace, Settlement, Store } from '../../dist/store/store.js';
 import { names } from '../support/jobs.js';
 import { Model } from './model.js';
 
@@ -20,6 +20,8 @@ export type Step =
         reservation: number;
         needs: number[];
         on: boolean;
+        group: number;
+        mode: number;
       }[];
     }
   | { do: 'push'; tasks: number }
@@ -31,6 +33,8 @@ export type Step =
   | { do: 'sweep' }
   | { do: 'cancel'; id: number }
   | { do: 'revive'; id: number }
+  | { do: 'remove'; id: number }
+  | { do: 'pace'; pace: Pace }
   | { do: 'pause'; paused: boolean };
 
 /** The same claimed entry as each side sees it; the model's comes first. */
@@ -43,6 +47,7 @@ export class SideBySide {
   readonly #leased: Leased[] = [];
   readonly #ids = new Set<string>();
   #born = 0;
+  #payloads = 0;
   #tasks = 0;
 
   constructor(
@@ -113,6 +118,16 @@ export class SideBySide {
           expect(answer).toEqual([revived]);
         return;
       }
+      case 'remove': {
+        const removed = this.#model.remove(`j${step.id}`);
+        for (const answer of await this.#each((store) => store.remove(queue, [`j${step.id}`])))
+          expect(answer).toEqual([removed]);
+        return;
+      }
+      case 'pace':
+        this.#model.setPace(step.pace);
+        await this.#each((store) => store.setPace(queue, step.pace));
+        return;
       case 'pause':
         this.#model.pause(step.paused);
         await this.#each((store) => store.pause(queue, step.paused));
@@ -122,10 +137,16 @@ export class SideBySide {
   #newJob(job: Extract<Step, { do: 'add' }>['jobs'][number]): NewJob {
     const id = `j${job.id}`;
     this.#ids.add(id);
+    const modes = ['keep', 'extend', 'replace'] as const;
     const scopes = ['alive', 'waiting', 'window'] as const;
     const unique =
       job.key > 0
-        ? { key: `k${job.key % 2}`, scope: scopes[job.key % 3]!, ttl: job.key % 3 === 2 ? 400 : 0 }
+        ? {
+            key: `k${job.key % 2}`,
+            scope: scopes[job.key % 3]!,
+            ttl: job.key % 3 === 2 ? 400 : 0,
+            mode: modes[job.mode]!,
+          }
         : undefined;
     const on = job.on ? ('success' as const) : ('finished' as const);
     const needs = [...new Set(job.needs)]
@@ -136,9 +157,11 @@ export class SideBySide {
       attempts: 2,
       reservation: job.reservation,
       unique,
+      group: job.group > 0 ? `g${job.group}` : undefined,
       needs: needs.length > 0 ? needs : undefined,
     };
-    return { id, payload: `"${id}"`, priority: job.priority, delay: job.delay, spec };
+    this.#payloads += 1;
+    return { id, payload: `"${id} ${this.#payloads}"`, priority: job.priority, delay: job.delay, spec };
   }
 
   async #add(jobs: NewJob[]): Promise<void> {
@@ -241,6 +264,7 @@ function picture(job: Job | undefined): unknown {
   const waits = job.state === 'scheduled' || job.state === 'blocked';
   return {
     id: job.id,
+    payload: Buffer.from(job.payload).toString(),
     state: job.state,
     attempt: job.attempt,
     crashes: job.crashes,

@@ -56,7 +56,7 @@ export function addArguments(
       job.at === undefined ? '' : String(job.at),
       String(job.delay ?? 0),
       unique?.key ?? '',
-      unique?.scope ?? '',
+      unique?.mode ?? 'keep',
       String(unique?.ttl ?? 0),
       skipTail(job),
       String(needs.length),

@@ -388,8 +388,9 @@ function outcomes(jobs: readonly NewJob[], reply: Reply[], repeated: boolean): A
   for (let i = 0; i < reply.length; i += 3) {
     const index = (reply[i] as number) - 1;
     const id = text(reply[i + 2]!);
-    if (text(reply[i + 1]!) === 'full') result[index] = FULL;
-    else if (!repeated || id !== jobs[index]!.id) result[index] = { outcome: 'duplicate', id };
+    const outcome = text(reply[i + 1]!) as 'duplicate' | 'replaced' | 'extended' | 'full';
+    if (outcome === 'full') result[index] = FULL;
+    else if (!repeated || id !== jobs[index]!.id) result[index] = { outcome, id };
   }
   return result;
 }

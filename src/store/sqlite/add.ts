@@ -1,5 +1,5 @@
 import { CroreError } from '../../errors.js';
-import type { Bytes, Need, NewJob } from '../../job/job.js';
+import type { Bytes, Need, NewJob, Unique } from '../../job/job.js';
 import { encodeSpec } from '../../job/spec.js';
 import { type AddOutcome, CREATED, FULL, type Limits } from '../store.js';
 import { close } from './ends.js';
@@ -29,7 +29,7 @@ export function add(tables: Tables, queue: number, jobs: readonly NewJob[], limi
 
 function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: number): AddOutcome {
   const existing = taken(tables, tally.queue, job, now);
-  if (existing !== undefined) return { outcome: 'duplicate', id: existing };
+  if (existing !== undefined) return { outcome: renew(tables, tally, job, existing, now), id: existing };
   const size = sizeOf(job.payload);
   if (room(tally, limits) < 1 || space(tally, limits) < size) return FULL;
   const at = job.at ?? now + (job.delay ?? 0);
@@ -48,13 +48,41 @@ function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: 
   }
   tally.add(state === S.blocked ? 'blocked' : state === S.scheduled ? 'scheduled' : 'ready', 1);
   tally.add('bytes', size);
-  if (unique) {
-    const until = unique.ttl > 0 ? now + unique.ttl : 0;
-    tables
-      .sql('INSERT OR REPLACE INTO keys (queue, key, id, until) VALUES (?, ?, ?, ?)')
-      .run(tally.queue, unique.key, job.id, until);
-  }
+  if (unique) lock(tables, tally.queue, unique, job.id, now);
   return CREATED;
+}
+
+function lock(tables: Tables, queue: number, { key, ttl }: Unique, id: string, now: number): void {
+  tables
+    .sql('INSERT OR REPLACE INTO keys (queue, key, id, until) VALUES (?, ?, ?, ?)')
+    .run(queue, key, id, ttl > 0 ? now + ttl : 0);
+}
+
+/** A second job with the key of one that waits: what the mode says is done to that one. */
+function renew(
+  tables: Tables,
+  tally: Tally,
+  job: NewJob,
+  id: string,
+  now: number,
+): 'duplicate' | 'replaced' | 'extended' {
+  const { unique } = job.spec;
+  const mode = unique?.mode ?? 'keep';
+  if (mode === 'keep' || id === job.id) return 'duplicate';
+  const row = tables
+    .sql('SELECT n, state, attempt, payload FROM jobs WHERE queue = ? AND id = ? AND state < 3')
+    .get(tally.queue, id);
+  if (!row) return 'duplicate';
+  if (mode === 'replace') {
+    tables.sql('UPDATE jobs SET payload = ? WHERE n = ?').run(job.payload, row.n!);
+    tally.add('bytes', sizeOf(job.payload) - sizeOf(row.payload as string));
+  }
+  const timed = job.at !== undefined || (job.delay ?? 0) > 0;
+  if (timed && row.state !== S.ready && row.attempt === 0) {
+    tables.sql('UPDATE jobs SET at = ? WHERE n = ?').run(job.at ?? now + job.delay!, row.n!);
+  }
+  lock(tables, tally.queue, unique!, id, now);
+  return mode === 'replace' ? 'replaced' : 'extended';
 }
 
 const INSERT = `INSERT INTO jobs (queue, id, state, priority, seq, created, at, reservation, spec, payload, grp)

@@ -32,9 +32,12 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   const token = `${tally.row.claims}.${request.nonce}`;
   const leave = paceLeaves(tally, request.n, now);
   const groups = new Groups(tables, tally, now);
-  if (tally.get('grouped') > 0) groups.reopen();
+  const grouping = tally.get('turn') > 0;
+  if (grouping) groups.reopen();
   const entries =
-    tally.get('ready') > 0 && leave.n > 0 ? take(tables, tally, { ...request, n: leave.n }, token, groups) : [];
+    (grouping || tally.get('ready') > 0) && leave.n > 0
+      ? take(tables, tally, { ...request, n: leave.n }, token, groups)
+      : [];
   if (leave.window && entries.length > 0) {
     const { opened, started } = leave.window;
     tables.sql('UPDATE queues SET opened = ?, started = ? WHERE n = ?').run(opened, started + entries.length, queue);
@@ -42,14 +45,14 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   tally.add('claims', entries.length);
   tally.add('ready', -entries.length);
   tally.add('active', entries.length);
-  const turns = tally.get('grouped') > 0 && groups.anyTurn();
+  const turns = grouping && groups.anyTurn();
   tally.write();
   const next = tables.sql('SELECT min(at) AS at FROM jobs WHERE queue = ? AND state = 1').get(queue);
   const waits = turns || tally.get('ready') > tally.get('grouped');
   // At the pace's limit there is no more for now, whatever waits.
   const spent = entries.length === leave.n && (leave.n < request.n || leave.opens !== undefined);
   const times = [(next?.at as number | null) ?? undefined, waits && spent ? leave.opens : undefined];
-  if (tally.get('grouped') > 0) times.push(groups.nextOpening());
+  if (grouping) times.push(groups.nextOpening());
   const known = times.filter((time) => time !== undefined);
   return { status: 'ok', entries, more: waits && !spent, nextAt: known.length > 0 ? Math.min(...known) : undefined };
 }
@@ -92,13 +95,13 @@ export function promote(tables: Tables, tally: Tally, now: number, limit: number
 /** Higher priorities, then groups in turn, then raw tasks and default jobs turn by turn, then lower ones. */
 function take(tables: Tables, tally: Tally, request: ClaimRequest, token: string, groups: Groups): Entry[] {
   const jobs = (low: number, high: number, limit: number) => takeJobs(tables, tally, request, token, low, high, limit);
-  if (tally.get('tasks') === 0 && tally.get('grouped') === 0) return jobs(LOWEST, HIGHEST, request.n);
+  if (tally.get('tasks') === 0 && tally.get('turn') === 0) return jobs(LOWEST, HIGHEST, request.n);
   const first = jobs(1, HIGHEST, request.n);
   const refs = countDefault(tables, tally.queue, request.n);
   // Of an odd number each kind gets the larger half in turn.
   const half = (whole: number) => Math.floor(whole / 2) + (whole % 2 === 1 && tally.row.claims % 2 === 1 ? 1 : 0);
   const wanted = request.n - first.length;
-  const most = tally.get('grouped') > 0 ? Math.max(half(wanted), wanted - tally.get('tasks') - refs) : 0;
+  const most = Math.max(half(wanted), wanted - tally.get('tasks') - refs);
   const grouped = groups.take(most, (group) => takeOfGroup(tables, tally, request, token, group));
   const want = wanted - grouped.length;
   const share = Math.min(tally.get('tasks'), Math.max(half(want), want - refs));

@@ -169,7 +169,7 @@ export function windowOf(
 export function forgetIdle(tables: Tables, tally: Tally, now: number): void {
   const per = paceOf(tally).group?.rate?.per ?? 0;
   tables
-    .sql('DELETE FROM groups WHERE queue = ? AND waiting = 0 AND holds = 0 AND opened <= ?')
+    .sql('DELETE FROM groups WHERE queue = ? AND waiting = 0 AND holds = 0 AND shelf = 0 AND opened <= ?')
     .run(tally.queue, now - per);
 }
 

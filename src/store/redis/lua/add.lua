@@ -1,8 +1,8 @@
 -- add: jobs of any kind, in order.
 -- ARGV: now, most entries that may wait ('' = any), most bytes, then per job: id, record, priority, at ('' = use delay),
---   delay, unique key, unique scope, unique ttl, 'keep-ms keep-count unique-key', number of needs, then per need: policy
+--   delay, unique key, unique mode (keep, extend, replace), unique ttl, 'keep-ms keep-count unique-key', number of needs, then per need: policy
 --   (s or f), upstream queue ('' = this one), upstream id.
--- Reply: per job that was not created: index, 'duplicate' or 'full', existing id. Or: 'unknown', upstream id.
+-- Reply: per job that was not created: index, 'duplicate', 'replaced', 'extended' or 'full', existing id. Or: 'unknown', upstream id.
 local items, batch, i = {}, {}, 4
 while i <= #ARGV do
   local item = { at = i, needs = {} }
@@ -38,17 +38,58 @@ local function taken(p)
   return nil
 end
 
-local function lock(p)
+local function lock(p, id)
   local key, ttl = ARGV[p + 5], tonumber(ARGV[p + 7])
   if key == '' then return end
   local ends = ttl > 0 and now + ttl or 0
-  call('HSET', stem .. 'unique', key, ends .. ' ' .. ARGV[p])
+  call('HSET', stem .. 'unique', key, ends .. ' ' .. id)
   -- a former holder's time limit must not end this one's
   if ends > 0 then
     call('ZADD', stem .. 'unique_ttl', ends, key)
   else
     call('ZREM', stem .. 'unique_ttl', key)
   end
+end
+
+-- Where the payload begins in a record: see codec.ts.
+local function body_at(record)
+  local flags, offset = string.byte(record) - 48, 11
+  if flags % 2 == 1 then offset = string.find(record, ';', offset, true) + 1 end
+  for _, bit in ipairs({ 2, 32, 4 }) do
+    if flags % (2 * bit) >= bit then
+      local size = string.match(record, '^%d+', offset)
+      offset = offset + #size + 1 + size
+    end
+  end
+  return offset
+end
+
+-- The old record with the new one's payload, which may be text or bytes (bit 8).
+local function with_payload(old, new)
+  local flags, bytes = string.byte(old) - 48, (string.byte(new) - 48) % 16 >= 8
+  if bytes ~= (flags % 16 >= 8) then flags = flags + (bytes and 8 or -8) end
+  return string.char(48 + flags) .. string.sub(old, 2, body_at(old) - 1) .. string.sub(new, body_at(new))
+end
+
+-- A second job with the key of one that waits: what the mode says is done to that one. False when it no longer waits.
+local function renew(p, id)
+  local old = call('HGET', stem .. 'jobs', id)
+  local state, run = locate(id)
+  if not old or (state ~= 'blocked' and state ~= 'scheduled' and state ~= 'ready') then return false end
+  if ARGV[p + 6] == 'replace' then
+    local record = with_payload(old, ARGV[p + 1])
+    call('HSET', stem .. 'jobs', id, record)
+    weigh(#record - #old)
+  end
+  local timed = ARGV[p + 3] ~= '' or tonumber(ARGV[p + 4]) > 0
+  local _, attempt, crashes, priority, _, tail = parse(run)
+  if timed and state ~= 'ready' and attempt == 0 then
+    local at = ARGV[p + 3] ~= '' and tonumber(ARGV[p + 3]) or now + ARGV[p + 4]
+    call('HSET', stem .. 'runs', id, state .. ' 0 ' .. crashes .. ' ' .. priority .. ' ' .. at .. ' ' .. tail)
+    if state == 'scheduled' then call('ZADD', stem .. 'scheduled', at, id) end
+  end
+  lock(p, id)
+  return true
 end
 
 -- Registers the edges of a job whose upstreams have not ended. Returns how many, and what already failed it.
@@ -81,8 +122,11 @@ for index, item in ipairs(items) do
   local id, record, priority = ARGV[p], ARGV[p + 1], tonumber(ARGV[p + 2])
   local existing = taken(p)
   if existing then
+    local mode = ARGV[p + 6]
+    local renewed = existing ~= id and (mode == 'replace' or mode == 'extend') and renew(p, existing)
+    if renewed then fresh = true end
     reply[#reply + 1] = index
-    reply[#reply + 1] = 'duplicate'
+    reply[#reply + 1] = renewed and (mode == 'replace' and 'replaced' or 'extended') or 'duplicate'
     reply[#reply + 1] = existing
   elseif room < 1 or space < #record then
     reply[#reply + 1] = index
@@ -103,7 +147,7 @@ for index, item in ipairs(items) do
       local keep, count = string.match(ARGV[p + 8], '^(%d+) (%d+)')
       close('cancelled', { id }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. failed }, { tonumber(keep) }, tonumber(count))
     else
-      lock(p)
+      lock(p, id)
       bytes = bytes + #record
       if left > 0 then
         call('HSET', stem .. 'blocked', id, left)
