@@ -1,4 +1,5 @@
 export { Crore, type OpenOptions, open } from './crore.js';
+export type { EventOptions, JobEvent, JobEvents } from './engine/events.js';
 export type { BulkOptions, Filter } from './engine/filter.js';
 export type { AddOptions, BackoffOptions, KeepOptions, NeedOptions, UniqueOptions } from './engine/options.js';
 export type { PaceOptions, PartOfPace } from './engine/pace.js';

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { checkInteger, checkOneOf, checkOptions, describe } from './engine/check.js';
 import { chunks, type Engine } from './engine/engine.js';
+import { type EventOptions, followEvents, type JobEvents } from './engine/events.js';
 import {
   BULK_KNOWN,
   type BulkOptions,
@@ -34,7 +35,7 @@ export interface QueueContext {
   heart: Heart;
   maxPayload: number;
   onError: (error: Error, what: string) => void;
-  /** Workers to close with the connection. */
+  /** Workers and listeners to close with the connection. */
   workers: Set<{ close(): Promise<void> }>;
   isClosed: () => boolean;
 }
@@ -212,6 +213,18 @@ export class Queue<T = unknown, R = unknown> {
 
   resume(): Promise<void> {
     return this.#engine.store.pause(this.name, false);
+  }
+
+  /**
+   * What happens to the jobs of this queue from now on, or since a position; in every process. Resolves when events are being
+   * recorded. Bounded: the newest ten thousand are kept, and a `gap` is told where some are missing.
+   */
+  async events(options: EventOptions = {}): Promise<JobEvents> {
+    const { workers } = this.#context;
+    const events = await followEvents(this.#engine, this.name, options, () => workers.delete(closing));
+    const closing = { close: async () => events.close() };
+    workers.add(closing);
+    return events;
   }
 
   /** Forgets everything in the queue, also what is running. */

@@ -66,6 +66,10 @@ export interface Store {
 
   /** Asks for a `finished` signal about these jobs. */
   await(queue: string, ids: readonly string[]): Promise<void>;
+  /** Has what happens to the jobs of a queue written down for so many milliseconds; returns the position of the last event. */
+  record(queue: string, ms: number): Promise<string>;
+  /** Events after a position, oldest first. */
+  events(queue: string, after: string, limit: number): Promise<EventPage>;
   /** Hears of work, ends and cancellations of a queue; returns the way to stop. Signals may be lost, never invented. */
   listen(queue: string, listener: (signal: Signal) => void): () => void;
   close(): Promise<void>;
@@ -192,9 +196,47 @@ export interface WorkerInfo {
   info: string;
 }
 
+export const EVENT_TYPES = [
+  'added',
+  'changed',
+  'started',
+  'progress',
+  'done',
+  'retry',
+  'snoozed',
+  'released',
+  'lost',
+  'dead',
+  'cancelled',
+  'revived',
+  /** Nobody recorded for a while: something may be missing here. */
+  'gap',
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** Something that happened to a job. */
+export interface StoredEvent {
+  /** Digits, perhaps with a dash; later events have later positions. */
+  position: string;
+  type: EventType;
+  /** Empty for a gap. */
+  id: string;
+  at: number;
+  /** The attempt that started, the progress as JSON, or the error. */
+  info: string;
+}
+
+export interface EventPage {
+  events: StoredEvent[];
+  /** Events after the position have been dropped: more were kept than there is room for. */
+  gap: boolean;
+}
+
 export type Signal =
   | { type: 'work' }
   | { type: 'finished'; id: string }
   | { type: 'cancelled'; token: string }
+  /** Something happened that somebody asked to have recorded. */
+  | { type: 'events' }
   /** Something may have been missed: look at everything again. */
   | { type: 'reset' };

@@ -129,6 +129,7 @@ export class Worker<T> {
         this.#intake.reconcile();
         return;
       case 'finished':
+      case 'events':
         return;
     }
   }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Entry, type Job, STATES } from '../../dist/job/job.js';
+import { type Entry, type Job, type NewJob, STATES, type Unique, type UniqueMode } from '../../dist/job/job.js';
 import { die, fail, finish, lose, type Move, release } from '../../dist/job/transitions.js';
 import type { Beat, Store } from '../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../support/jobs.js';
@@ -238,6 +238,144 @@ export function testBreadth({ name, open }: StoreUnderTest): void {
         await store.obliterate(queue);
         await store.add(queue, jobs('z', 1, 'A'));
         expect(await entryNames(queue, 9)).toEqual(['z0']);
+      });
+    });
+
+    describe('unique keys that change what waits', () => {
+      const job = (id: string, mode: UniqueMode, more: Partial<Unique> = {}, options: Partial<NewJob> = {}) =>
+        newJob(id, { ...options, spec: { unique: { key: 'k', scope: 'alive', ttl: 0, mode, ...more } } });
+
+      it('replace gives the first its new payload and starts its delay anew', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.add(queue, [job('a', 'replace', {}, { delay: 100 })]);
+        now += 60;
+        const bytes = Buffer.from([0, 255, 59]);
+        expect(await store.add(queue, [job('b', 'replace', {}, { delay: 100, payload: bytes })])).toEqual([
+          { outcome: 'replaced', id: 'a' },
+        ]);
+        now += 60;
+        expect(await claim(queue, 9)).toEqual([]);
+        now += 40;
+        const [entry] = await claim(queue, 9);
+        expect(entry!.job!.id).toBe('a');
+        expect(Buffer.from(entry!.job!.payload)).toEqual(bytes);
+        expect(await store.add(queue, [job('c', 'replace', {}, { payload: '"late"' })])).toEqual([
+          { outcome: 'duplicate', id: 'a' },
+        ]);
+        expect(Buffer.from((await mustGet(store, queue, 'a')).payload)).toEqual(bytes);
+        expect(await total(queue)).toBe(1);
+      });
+
+      it('replace keeps everything else of the first: options, place in line, group', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        const spec = {
+          reservation: 5_000,
+          group: 'naïve;3',
+          headers: { h: '1' },
+          unique: { key: 'k;9', scope: 'waiting', ttl: 0, mode: 'replace' },
+        } as const;
+        await store.add(queue, [newJob('a', { spec, payload: '"old"' }), newJob('z', { spec: { group: 'naïve;3' } })]);
+        const counts = await store.count(queue);
+        await store.add(queue, [
+          newJob('b', { spec: { ...spec, headers: { h: '2' }, reservation: 0 }, payload: '"new and longer"' }),
+        ]);
+        expect(await store.count(queue)).toEqual(counts);
+        const [entry] = await claim(queue, 1);
+        expect(entry!.job).toMatchObject({ id: 'a', payload: '"new and longer"', spec });
+      });
+
+      it('extend starts delay and time limit anew and leaves the payload', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.add(queue, [job('a', 'extend', { scope: 'window', ttl: 100 }, { delay: 50 })]);
+        now += 40;
+        expect(
+          await store.add(queue, [job('b', 'extend', { scope: 'window', ttl: 100 }, { delay: 50, payload: '"b"' })]),
+        ).toEqual([{ outcome: 'extended', id: 'a' }]);
+        now += 45;
+        expect(await claim(queue, 9)).toEqual([]);
+        now += 5;
+        expect((await claim(queue, 9)).map((entry) => entry.job!.payload)).toEqual(['"a"']);
+        now += 49; // 139 after the first, 99 after the second
+        expect(await store.add(queue, [job('c', 'keep', { scope: 'window', ttl: 100 })])).toEqual([
+          { outcome: 'duplicate', id: 'a' },
+        ]);
+        now += 1;
+        expect(await store.add(queue, [job('d', 'keep', { scope: 'window', ttl: 100 })])).toEqual([
+          { outcome: 'created' },
+        ]);
+      });
+    });
+
+    describe('events', () => {
+      const read = async (queue: string, after: string) =>
+        (await store.events(queue, after, 100)).events.map(({ type, id, info }) => [type, id, info].join(' ').trim());
+
+      it('are not written unless somebody asks', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.add(queue, [newJob('a')]);
+        await finishAll(queue, 1);
+        expect((await store.events(queue, '0', 10)).events).toEqual([]);
+      });
+
+      it('tell the whole story of a job', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        const start = await store.record(queue, 60_000);
+        const needs = (id: string) => ({ spec: { needs: [{ queue, id, on: 'success' as const }], group: 'g' } });
+        await store.add(queue, [newJob('a'), newJob('b'), newJob('down', needs('b'))]);
+        const [a, b] = await claim(queue, 2);
+        await store.note(queue, a!.lease, { progress: '{"half":1}' });
+        await store.settle(queue, [
+          settlementOf(a!, fail(a!.job!, 'oops', { random: () => 0, delay: 10 })),
+          settlementOf(b!, release(b!.job!)),
+        ]);
+        now += 10;
+        const again = await claim(queue, 2);
+        await store.settle(queue, [settlementOf(again[0]!, die(again[0]!.job!, 'no hope'))]);
+        await store.settle(queue, [settlementOf(again[1]!, finish(again[1]!.job!))]);
+        await store.revive(queue, ['b']);
+        await store.cancel(queue, ['b']);
+        expect(await read(queue, start)).toEqual([
+          'added a',
+          'added b',
+          'added down',
+          'started a 1',
+          'started b 1',
+          'progress a {"half":1}',
+          'retry a oops',
+          'released b',
+          'started b 1',
+          'started a 2',
+          'dead b no hope',
+          'cancelled down an upstream job ended dead: b',
+          'done a',
+          'revived b',
+          'cancelled b cancelled',
+        ]);
+        const page = await store.events(queue, start, 2);
+        expect(page.gap).toBe(false);
+        expect((await read(queue, page.events[1]!.position))[0]).toBe('added down');
+        expect(page.events[0]!.at).toBe(now - 10);
+      });
+
+      it('mark where nobody recorded, and where the position is not known any more', async () => {
+        const queue = newQueue();
+        const start = await store.record(queue, 1_000);
+        await store.add(queue, [newJob('a')]);
+        now += 1_000;
+        await store.add(queue, [newJob('unseen')]);
+        await store.record(queue, 1_000);
+        await store.add(queue, [newJob('b')]);
+        expect(await read(queue, start)).toEqual(['added a', 'gap', 'added b']);
+        await store.obliterate(queue);
+        await store.add(queue, [newJob('c')]);
+        const after = await store.events(queue, start, 10);
+        expect(after.gap).toBe(true);
+        expect(after.events.map(({ id }) => id)).toEqual(['c']);
       });
     });
 

@@ -1,5 +1,5 @@
 import { type Job, STATES, type State } from '../../job/job.js';
-import type { Counts, ListOptions, Page, WorkerInfo } from '../store.js';
+import type { Counts, EventPage, EventType, ListOptions, Page, StoredEvent, WorkerInfo } from '../store.js';
 import type { Arg, RedisClient, Reply } from './client.js';
 import { decodeJob } from './codec.js';
 import type { Keys } from './keys.js';
@@ -74,6 +74,21 @@ export async function leasesOf(view: View, queue: string, wanted: (worker: strin
     if (wanted(one.lease.worker)) found.push(one);
   }
   return found;
+}
+
+export function readEvents([gap, ...fields]: Reply[]): EventPage {
+  const events: StoredEvent[] = [];
+  for (let i = 0; i < fields.length; i += 5) {
+    const [position, type, id, at, info] = fields.slice(i, i + 5).map(text) as [
+      string,
+      EventType,
+      string,
+      string,
+      string,
+    ];
+    events.push({ position, type, id, at: Number(at), info });
+  }
+  return { gap: gap === 1, events };
 }
 
 export function text(reply: Reply): string {

@@ -71,6 +71,8 @@ function read(message: string): Signal {
       return { type: 'work' };
     case 'f':
       return { type: 'finished', id: rest };
+    case 'e':
+      return { type: 'events' };
     case 'c':
       return { type: 'cancelled', token: rest };
     default:

@@ -8,6 +8,7 @@ import {
   type Claim,
   type Counts,
   CREATED,
+  type EventPage,
   FULL,
   type Limits,
   type ListOptions,
@@ -41,7 +42,7 @@ import { Edges } from './edges.js';
 import { readEntries } from './entries.js';
 import type { Keys } from './keys.js';
 import { asLost, latestFirst } from './leases.js';
-import { count, get, leasesOf, list, queues, text, type View, workers } from './reads.js';
+import { count, get, leasesOf, list, queues, readEvents, text, type View, workers } from './reads.js';
 import { Schedules } from './schedules.js';
 import type { ScriptName } from './scripts.js';
 import { Signals } from './signals.js';
@@ -293,6 +294,16 @@ export class RedisStore implements Store {
 
   async await(queue: string, ids: readonly string[]): Promise<void> {
     await this.#run('await', queue, [this.#time(), ...ids]);
+  }
+
+  async record(queue: string, ms: number): Promise<string> {
+    await this.#register(queue);
+    return text((await this.#run('record', queue, [this.#time(), String(ms)])).reply);
+  }
+
+  async events(queue: string, after: string, limit: number): Promise<EventPage> {
+    const { reply } = await this.#run('events', queue, [this.#time(), after, String(limit)]);
+    return readEvents(reply as Reply[]);
   }
 
   listen(queue: string, listener: (signal: Signal) => void): () => void {

@@ -37,9 +37,11 @@ function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: 
   const wires = needs ? wire(tables, needs) : undefined;
   const state = wires?.failed ? S.ready : wires?.edges.length ? S.blocked : at > now ? S.scheduled : S.ready;
   const n = insert(tables, tally, job, state, at, now);
+  tally.event(now, 'added', job.id);
   if (wires?.failed) {
     const ending = { n, id: job.id, state: 'cancelled' as const, attempt: 0, crashes: 0, outcome: wires.failed };
     close(tables, tally, now, { ...ending, spec: job.spec });
+    tally.event(now, 'cancelled', job.id, wires.failed);
     return CREATED;
   }
   if (state === S.ready && job.spec.group !== undefined) new Groups(tables, tally, now).enter(job.spec.group);
@@ -82,6 +84,7 @@ function renew(
     tables.sql('UPDATE jobs SET at = ? WHERE n = ?').run(job.at ?? now + job.delay!, row.n!);
   }
   lock(tables, tally.queue, unique!, id, now);
+  tally.event(now, 'changed', id);
   return mode === 'replace' ? 'replaced' : 'extended';
 }
 

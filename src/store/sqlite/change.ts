@@ -44,6 +44,7 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     const ending = { n: row.n as number, id, state: 'cancelled' as const };
     const counts = { attempt: row.attempt as number, crashes: row.crashes as number, outcome: 'cancelled' };
     close(tables, tally, now, { ...ending, ...counts, spec });
+    tally.event(now, 'cancelled', id, 'cancelled');
     const keep = keepOf(spec, 'cancelled');
     if (keep.ms > 0 && keep.count > 0) prune(tables, tally, 'cancelled', keep.count);
     told.push(ending);
@@ -68,6 +69,7 @@ export function revive(tables: Tables, queue: number, ids: readonly string[], no
       )
       .run(tally.nextBack(), row.n!);
     tally.move('dead', 'ready');
+    tally.event(now, 'revived', id);
     if (row.grp !== null) new Groups(tables, tally, now).enter(row.grp as string);
     tally.add('bytes', sizeOf(row.payload as string));
     return true;
@@ -88,10 +90,11 @@ export function remove(tables: Tables, queue: number, ids: readonly string[]): b
   return applied;
 }
 
-export function note(tables: Tables, lease: Lease, { progress, log }: Note): boolean {
+export function note(tables: Tables, queue: number, lease: Lease, { progress, log }: Note, now: number): boolean {
   const row = lease.id === undefined ? leasedTask(tables, lease) : leasedJob(tables, lease);
   if (!row) return false;
   if (lease.id === undefined) return true;
+  if (progress !== undefined) new Tally(tables, queue).event(now, 'progress', lease.id, progress);
   tables
     .sql(
       `INSERT INTO notes (n, progress, log) VALUES (?, ?, ?) ON CONFLICT (n) DO UPDATE
@@ -115,6 +118,7 @@ export function obliterate(tables: Tables, queue: number, now: number): number[]
   tables.sql('DELETE FROM tasks WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM keys WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM groups WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM events WHERE queue = ?').run(queue);
   tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
   const tally = new Tally(tables, queue);
   const told = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));

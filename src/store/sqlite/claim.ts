@@ -172,6 +172,7 @@ function leased(tables: Tables, tally: Tally, request: ClaimRequest, token: stri
   let bytes = 0;
   for (const { job } of taken) {
     bytes += sizeOf(job.payload);
+    tally.event(request.now, 'started', job.id, job.attempt);
     if (job.spec.unique?.scope === 'waiting') unlock(tables, queue, job.spec.unique.key, job.id);
   }
   tally.add('bytes', -bytes);

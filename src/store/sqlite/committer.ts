@@ -18,6 +18,8 @@ export class Committer {
   #calls: Call[] = [];
   #scheduled = false;
   #closed = false;
+  /** Told after each transaction. */
+  onCommit: (() => void) | undefined;
 
   constructor(
     private readonly db: Database,
@@ -69,6 +71,7 @@ export class Committer {
       if (call.error) call.reject(translate(call.error, this.shown));
       else call.resolve(call.value as never);
     }
+    this.onCommit?.();
   }
 
   #inSavepoint(call: Call): void {

@@ -118,6 +118,7 @@ export function tell(
         const outcome = `an upstream job ended ${next.state}: ${next.id}`;
         const ending = { n, id: row.id as string, state: 'cancelled' as const, attempt: 0, crashes: 0, outcome };
         close(tables, tally, now, { ...ending, spec: decodeSpec((row.spec as string | null) ?? '') });
+        tally.event(now, 'cancelled', ending.id, outcome);
         work.push(ending);
       } else if (!tables.sql('SELECT 1 FROM edges WHERE down = ? LIMIT 1').get(n)) {
         unblock(tables, tally, now, n, row.at as number);

@@ -125,6 +125,16 @@ const MIGRATIONS: readonly string[] = [
     rests INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (queue, name)
   ) WITHOUT ROWID;
+  ALTER TABLE queues ADD COLUMN watched INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE events (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    info TEXT NOT NULL
+  );
+  CREATE INDEX event_queues ON events (queue, n);
   CREATE INDEX group_turns ON groups (queue, turn, name) WHERE shelf = 1;
   CREATE INDEX group_rests ON groups (queue, rests, name) WHERE shelf = 3;
   CREATE INDEX group_full ON groups (queue, name) WHERE shelf = 2;

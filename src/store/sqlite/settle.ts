@@ -1,6 +1,7 @@
 import type { Keep, Lease, Terminal } from '../../job/job.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
-import type { Settlement } from '../store.js';
+import type { Move } from '../../job/transitions.js';
+import type { EventType, Settlement } from '../store.js';
 import { insert } from './add.js';
 import type { Row } from './driver.js';
 import { close, hasNotes, prune, tell } from './ends.js';
@@ -106,6 +107,7 @@ class Settling {
     for (const [nonce, rows] of claims) changed += this.#doneRows(rows, nonce, keep);
     if (changed !== settlements.length) throw new StaleAmongThem();
     this.ended.push(...ended);
+    for (const { id } of ended) this.tally.event(this.now, 'done', id);
     this.tally.add('active', -changed);
     for (const group of groups) this.#release(group);
     if (keep.count > 0) {
@@ -132,6 +134,7 @@ class Settling {
   #settleJob({ lease, move, spec }: Settlement, row: Row): void {
     const { tables, tally } = this;
     const n = row.n as number;
+    tally.event(this.now, eventOf(move), lease.id!, 'error' in move ? move.error : '');
     switch (move.to) {
       case 'done':
       case 'dead':
@@ -203,4 +206,11 @@ export function leasedJob(tables: Tables, lease: Lease): Row | undefined {
 export function leasedTask(tables: Tables, lease: Lease): Row | undefined {
   const { n, nonce } = splitToken(lease.token);
   return tables.sql('SELECT n, seq, length(body) AS size FROM tasks WHERE n = ? AND token = ?').get(n, nonce);
+}
+
+/** What goes back with an error was lost or has failed; without one it was put off or handed back. */
+function eventOf(move: Move): EventType {
+  if (move.to === 'scheduled') return move.error === undefined ? 'snoozed' : 'retry';
+  if (move.to === 'ready') return move.error === undefined ? 'released' : 'lost';
+  return move.to;
 }

@@ -5,6 +5,7 @@ import type {
   Beat,
   Claim,
   Counts,
+  EventPage,
   Limits,
   ListOptions,
   NewSchedule,
@@ -24,6 +25,7 @@ import { add, push } from './add.js';
 import { cancel, note, obliterate, remove, revive } from './change.js';
 import { claim } from './claim.js';
 import type { Committer } from './committer.js';
+import { events, record } from './events.js';
 import { translate } from './failure.js';
 import { paceOf, setPace } from './groups.js';
 import { count, get, held, list, workers } from './reads.js';
@@ -69,6 +71,7 @@ export class SqliteStore implements Store {
     this.#clock = options.clock;
     this.threadUrl = options.threadUrl;
     this.#watcher = options.watcher?.(() => this.#foreignCommit());
+    this.#committer.onCommit = () => this.#tellEvents();
   }
 
   now(): number {
@@ -104,7 +107,7 @@ export class SqliteStore implements Store {
   }
 
   note(queue: string, lease: Lease, value: Note): Promise<boolean> {
-    return this.#write(queue, () => note(this.#tables, lease, value));
+    return this.#write(queue, (n) => note(this.#tables, n, lease, value, this.now()));
   }
 
   join(queue: string, worker: string, session: Session): Promise<void> {
@@ -237,6 +240,14 @@ export class SqliteStore implements Store {
     });
   }
 
+  record(queue: string, ms: number): Promise<string> {
+    return this.#write(queue, (n) => record(this.#tables, new Tally(this.#tables, n), ms, this.now()));
+  }
+
+  events(queue: string, after: string, limit: number): Promise<EventPage> {
+    return this.#read(queue, { events: [], gap: true }, (n) => events(this.#tables, n, after, limit));
+  }
+
   listen(queue: string, listener: Listener): () => void {
     const set = this.#listeners.get(queue) ?? new Set();
     this.#listeners.set(queue, set);
@@ -290,6 +301,13 @@ export class SqliteStore implements Store {
   #tellEnds(queue: string, ended: readonly string[], woken: readonly number[]): void {
     if (this.#listeners.has(queue)) for (const id of ended) this.#emit(queue, { type: 'finished', id });
     for (const number of new Set(woken)) this.#emit(this.#tables.name(number), { type: 'work' });
+  }
+
+  #tellEvents(): void {
+    const { eventful } = this.#tables;
+    if (eventful.size === 0) return;
+    for (const queue of eventful) this.#emit(queue, { type: 'events' });
+    eventful.clear();
   }
 
   #emit(queue: string, signal: Signal): void {

@@ -3,6 +3,7 @@ import type { Lost, Sweep, SweepOptions } from '../store.js';
 import { promote } from './claim.js';
 import type { Row } from './driver.js';
 import { forget } from './ends.js';
+import { trimEvents } from './events.js';
 import { forgetIdle } from './groups.js';
 import { JOB_COLUMNS, leaseToken, S, splitToken, type Tables, Tally, toJob } from './table.js';
 
@@ -21,6 +22,7 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   const forgotten = forgetOld(tables, tally, now);
   tables.sql('DELETE FROM keys WHERE queue = ? AND until > 0 AND until <= ?').run(queue, now);
   forgetIdle(tables, tally, now);
+  trimEvents(tables, tally, now);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);
   const lost = ofDeadWorkers(tables, queue, name, stalled ? -1 : now);

@@ -1,6 +1,6 @@
 import { type Body, type Job, STATES, type State } from '../../job/job.js';
 import { decodeSpec } from '../../job/spec.js';
-import type { Counts } from '../store.js';
+import type { Counts, EventType } from '../store.js';
 import type { Database, Row, Statement, Value } from './driver.js';
 
 /** Indexes in STATES, as the `state` column holds them. */
@@ -10,6 +10,9 @@ export const S = { blocked: 0, scheduled: 1, ready: 2, active: 3, done: 4, dead:
 export class Tables {
   readonly #statements = new Map<string, Statement>();
   readonly #arrays = new Map<string, { all(...values: Value[]): Value[][] }>();
+
+  /** Queues of which something was recorded since somebody looked. */
+  readonly eventful = new Set<string>();
 
   constructor(readonly db: Database) {}
 
@@ -70,6 +73,8 @@ export type QueueRow = Counts & {
   /** The window of the queue's rate: when it began, and how many have started in it. */
   opened: number;
   started: number;
+  /** Until when events are recorded. */
+  watched: number;
 };
 
 const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', 'grouped', 'turn', ...STATES] as const;
@@ -109,6 +114,15 @@ export class Tally {
   nextFront(): number {
     this.add('front', -1);
     return this.get('front');
+  }
+
+  /** Records that something happened to a job, if anybody wants to know. */
+  event(now: number, type: EventType, id: string, info: string | number = ''): void {
+    if (this.row.watched <= now) return;
+    this.tables.eventful.add(this.row.name);
+    this.tables
+      .sql('INSERT INTO events (queue, type, id, at, info) VALUES (?, ?, ?, ?, ?)')
+      .run(this.queue, type, id, now, String(info));
   }
 
   write(): void {

@@ -124,7 +124,10 @@ for index, item in ipairs(items) do
   if existing then
     local mode = ARGV[p + 6]
     local renewed = existing ~= id and (mode == 'replace' or mode == 'extend') and renew(p, existing)
-    if renewed then fresh = true end
+    if renewed then
+      fresh = true
+      event('changed', existing)
+    end
     reply[#reply + 1] = index
     reply[#reply + 1] = renewed and (mode == 'replace' and 'replaced' or 'extended') or 'duplicate'
     reply[#reply + 1] = existing
@@ -142,8 +145,10 @@ for index, item in ipairs(items) do
       has_groups = true
     end
     if flags % 4 > 0 then call('HSETNX', stem .. 'meta', 'minds', 1) end
+    event('added', id)
     local left, failed = wire(id, item.needs)
     if failed then
+      event('cancelled', id, failed)
       local keep, count = string.match(ARGV[p + 8], '^(%d+) (%d+)')
       close('cancelled', { id }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. failed }, { tonumber(keep) }, tonumber(count))
     else

@@ -26,6 +26,11 @@ else
     end
   end
 end
+if watched() then
+  for i = 1, n do
+    if not known[i] then event('added', ids[i]) end
+  end
+end
 if bytes > 0 then
   weigh(bytes)
   wake()

@@ -42,6 +42,7 @@ for p = 2, #ARGV, 4 do
     local counts = remove(id, state, run)
     if state ~= 'active' then weigh(-size) end
     if ARGV[p + 3] ~= '' then unlock(ARGV[p + 3], id) end
+    event('cancelled', id, 'cancelled')
     close('cancelled', { id }, { 'cancelled ' .. counts .. ' ' .. now .. ' cancelled' }, { tonumber(ARGV[p + 1]) }, tonumber(ARGV[p + 2]))
     told[#told + 1] = id
     told[#told + 1] = 'cancelled'

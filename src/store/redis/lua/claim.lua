@@ -249,6 +249,12 @@ else
 end
 if k > 0 then call('HSET', stem .. 'active', unpack(fields)) end
 if #leased > 0 then call('HSET', stem .. 'leased', unpack(leased)) end
+if watched() then
+  for i, id in ipairs(ids) do
+    local _, attempt = parse(runs[i])
+    event('started', id, attempt + 1)
+  end
+end
 if #moved > 0 then call('HDEL', stem .. 'runs', unpack(moved)) end
 weigh(-bytes)
 local pack = cmsgpack.pack

@@ -40,6 +40,9 @@ end
 
 call('HDEL', stem .. 'active', unpack(live))
 free(live)
+if watched() then
+  for _, id in ipairs(live) do event('done', id) end
+end
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
 if count == 0 then
   forget(live)

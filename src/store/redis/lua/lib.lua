@@ -11,6 +11,7 @@
 --          in_turn hash of groups with a line, which are in turns, in full (set: at their limit), in reopen (set: to be
 --          looked at again) or in rested (zset by the time their rate lets them go on)
 --   holds  hash group -> active jobs | rates hash '' -> 'start count' of the queue; rate:<group> the same of a group
+--   events stream of what happened, written only while somebody asks for it (meta: watched, a time)
 --   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
 -- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
 -- digits has to be rendered for each job.
@@ -46,6 +47,25 @@ end
 
 local function wake()
   if call('HDEL', stem .. 'meta', 'hungry') == 1 then call('PUBLISH', stem .. 'signals', 'w') end
+end
+
+-- Whether anybody wants to know what happens here.
+local watching
+local function watched()
+  if watching == nil then
+    local till = call('HGET', stem .. 'meta', 'watched')
+    watching = till and tonumber(till) > now or false
+  end
+  return watching
+end
+
+-- Records that something happened to a job; listeners are told once per script.
+local announced = false
+local function event(kind, id, info)
+  if not watched() then return end
+  call('XADD', stem .. 'events', 'MAXLEN', '~', 10000, '*', kind, id, now, info or '')
+  if not announced then call('PUBLISH', stem .. 'signals', 'e') end
+  announced = true
 end
 
 -- How many may run at once and start per interval, if anything was said about it.
@@ -251,6 +271,7 @@ local function deliver(down, up, state)
     local keep, count, key = string.match(tail, '^(%d+) (%d+) (.*)$')
     if key ~= '' then unlock(key, down) end
     local why = 'an upstream job ended ' .. state .. ': ' .. string.match(up, '([^%z]*)$')
+    event('cancelled', down, why)
     close('cancelled', { down }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. why }, { tonumber(keep) }, tonumber(count))
     return down
   end

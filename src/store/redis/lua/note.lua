@@ -3,7 +3,10 @@
 if ARGV[3] == '' then return call('HEXISTS', stem .. 'leased', ARGV[2]) end
 local run = call('HGET', stem .. 'active', ARGV[3])
 if not run or string.find(run, ARGV[2], 1, true) ~= 1 then return 0 end
-if ARGV[4] ~= '' then call('HSET', stem .. 'notes', 'p' .. ARGV[3], string.sub(ARGV[4], 2)) end
+if ARGV[4] ~= '' then
+  call('HSET', stem .. 'notes', 'p' .. ARGV[3], string.sub(ARGV[4], 2))
+  event('progress', ARGV[3], string.sub(ARGV[4], 2))
+end
 if ARGV[5] ~= '' then
   local log = (call('HGET', stem .. 'notes', 'l' .. ARGV[3]) or '') .. ARGV[5]
   call('HSET', stem .. 'notes', 'l' .. ARGV[3], string.sub(log, -tonumber(ARGV[6])))

@@ -6,7 +6,7 @@ for _, group in ipairs(call('HKEYS', stem .. 'in_turn')) do call('UNLINK', stem 
 for _, name in ipairs({ 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased',
   'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
   'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl',
-  'turns', 'in_turn', 'full', 'reopen', 'rested', 'holds' }) do
+  'turns', 'in_turn', 'full', 'reopen', 'rested', 'holds', 'events' }) do
   call('UNLINK', stem .. name)
 end
 call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped')

@@ -6,6 +6,7 @@ for i = 2, #ARGV do
   if reply[#reply] == 1 then
     local _, _, _, priority = parse(call('HGET', stem .. 'ended', id))
     call('HDEL', stem .. 'ended', id)
+    event('revived', id)
     place(id, 0, 0, priority, '', false)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end

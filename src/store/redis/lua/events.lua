@@ -1,0 +1,9 @@
+-- events: what happened after a position. ARGV: now, position, most events.
+-- Reply: 1 when events after the position have been dropped, then per event: position, kind, id, time, info.
+local key, after = stem .. 'events', ARGV[2]
+local reply = { #call('XRANGE', key, after, after) == 0 and 1 or 0 }
+for _, entry in ipairs(call('XRANGE', key, '(' .. after, '+', 'COUNT', ARGV[3])) do
+  local fields = entry[2]
+  for _, value in ipairs({ entry[1], fields[1], fields[2], fields[3], fields[4] }) do reply[#reply + 1] = value end
+end
+return reply

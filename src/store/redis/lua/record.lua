@@ -1,0 +1,8 @@
+-- record: events are written from now on, for so many ms. ARGV: now, ms. Reply: position of the last event.
+-- Where nobody recorded meanwhile, a mark says that something may be missing.
+local till = tonumber(call('HGET', stem .. 'meta', 'watched') or 0)
+if till <= now then call('XADD', stem .. 'events', 'MAXLEN', '~', 10000, '*', 'gap', '', now, '') end
+call('HSET', stem .. 'meta', 'watched', math.max(till, now + ARGV[2]))
+-- what nobody reads any more does not stay for ever
+call('PEXPIRE', stem .. 'events', ARGV[2] + 3600000)
+return call('XREVRANGE', stem .. 'events', '+', '-', 'COUNT', 1)[1][1]
