@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { CroreError } from '../errors.js';
-import { EVENT_TYPES, type EventType, type StoredEvent } from '../store/store.js';
+import { EVENT_TYPES, type EventPage, type EventType, type StoredEvent } from '../store/store.js';
 import { checkOneOf, checkOptions, describe } from './check.js';
 import type { Engine } from './engine.js';
 
@@ -84,7 +84,9 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   async *[Symbol.asyncIterator](): AsyncGenerator<JobEvent, void, undefined> {
     while (!this.#closed) {
       this.#stirred = false;
-      const { events, gap } = await this.engine.store.events(this.queue, this.#position, PAGE);
+      const page = await this.#next();
+      if (!page) return;
+      const { events, gap } = page;
       if (gap && events.length > 0) yield { ...this.#read(events[0]!), type: 'gap', id: '', position: this.#position };
       for (const event of events) {
         this.#position = event.position;
@@ -92,6 +94,16 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
         if (this.#closed) return;
       }
       if (events.length === 0) await this.#sleep();
+    }
+  }
+
+  /** What happened since; nothing once closed, also when the connection went away under the question. */
+  async #next(): Promise<EventPage | undefined> {
+    try {
+      return await this.engine.store.events(this.queue, this.#position, PAGE);
+    } catch (error) {
+      if (this.#closed) return undefined;
+      throw error;
     }
   }
 

@@ -399,7 +399,10 @@ export class Model {
 
   #enqueue(job: Record_, front: boolean): void {
     if (job.state !== 'ready') this.#to(job, 'ready');
-    if (job.spec.group !== undefined) return this.#enterGroup(job, job.spec.group, front);
+    if (job.spec.group !== undefined) {
+      this.#enterGroup(job, job.spec.group, front);
+      return;
+    }
     if (!this.#lines.has(job.priority)) this.#lines.set(job.priority, []);
     if (front) this.#lines.get(job.priority)!.unshift(job);
     else this.#lines.get(job.priority)!.push(job);
