@@ -7,14 +7,15 @@ import { pack } from './pack.js';
 
 /** Argument lists of the larger scripts; their headers in lua/ say what each position means. */
 
-/** Nothing that `add_plain` could not do. */
-export function isPlain(job: NewJob): boolean {
+/** Nothing that `add_plain`, or with a group `add_grouped`, could not do. */
+export function isPlain(job: NewJob, grouped = false): boolean {
   const { spec } = job;
+  if (grouped !== (spec.group !== undefined)) return false;
   if (job.priority !== 0 || job.delay !== undefined || job.at !== undefined) return false;
   return (
     spec === DEFAULT_SPEC ||
     spec === FORGETFUL_SPEC ||
-    (spec.unique === undefined && spec.needs === undefined && spec.group === undefined && spec.reservation === 0)
+    (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0)
   );
 }
 
@@ -37,6 +38,20 @@ export function plainArguments(jobs: readonly NewJob[], now: string, createdAt: 
   }
   if (ids.size !== named) return undefined;
   return [now, String(bytes), fresh, pack(fields)];
+}
+
+export function groupedArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {
+  const fields: Arg[] = [];
+  const ids = new Set<string>();
+  let bytes = 0;
+  for (const job of jobs) {
+    if (!isPlain(job, true)) return undefined;
+    const record = encodeRecord(job, createdAt);
+    bytes += typeof record === 'string' ? Buffer.byteLength(record) : record.length;
+    ids.add(job.id);
+    fields.push(job.id, record, job.spec.group!);
+  }
+  return ids.size === jobs.length ? [now, String(bytes), pack(fields)] : undefined;
 }
 
 export function addArguments(

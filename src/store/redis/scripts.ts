@@ -9,6 +9,7 @@ export interface Script {
 
 const NAMES = [
   'add',
+  'add_grouped',
   'add_plain',
   'await',
   'beat',

@@ -30,6 +30,7 @@ import {
   addArguments,
   doneArguments,
   doneTaskArguments,
+  groupedArguments,
   limitText,
   paceText,
   plainArguments,
@@ -115,6 +116,11 @@ export class RedisStore implements Store {
       const { reply, repeated } = await this.#bring('add_plain', queue, plain, (args) => {
         args[2] = '0'; // a second try may meet its own ids
       });
+      return outcomes(jobs, reply as Reply[], repeated);
+    }
+    const grouped = unlimited ? groupedArguments(jobs, now, createdAt) : undefined;
+    if (grouped) {
+      const { reply, repeated } = await this.#bring('add_grouped', queue, grouped);
       return outcomes(jobs, reply as Reply[], repeated);
     }
     const edges = this.#edges.foreign(queue, jobs);

@@ -19,7 +19,7 @@ local function remove(id, state, run)
     free({ id })
     call('PUBLISH', stem .. 'signals', 'c' .. token)
   elseif group then
-    call('ZREM', stem .. 'group:' .. group, at .. id)
+    call('ZREM', stem .. 'group:' .. group, id)
     call('HINCRBY', stem .. 'meta', 'grouped', -1)
   elseif priority == 0 then
     call('HINCRBY', stem .. 'ghosts', id, 1)

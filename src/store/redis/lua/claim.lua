@@ -72,24 +72,71 @@ local function take_ready(want)
   end
 end
 
--- Groups take turns, one job each; a group that may not go on now leaves the round.
-local function take_groups(want)
-  for _ = 1, want + 1000 do
-    local group = want > 0 and call('RPOP', stem .. 'turns')
-    if not group then return end
-    local line = stem .. 'group:' .. group
-    if call('EXISTS', line) == 0 then
-      call('HDEL', stem .. 'in_turn', group)
-    elseif not shelve(group) then
-      ids[#ids + 1] = string.sub(call('ZPOPMIN', line)[1], 15)
-      want = want - 1
-      call('HINCRBY', stem .. 'holds', group, 1)
-      if rule and rule.group_count > 0 then
-        local start, count = window(call('GET', stem .. 'rate:' .. group), rule.group_per)
-        call('SET', stem .. 'rate:' .. group, start .. ' ' .. (count + 1), 'PX', math.max(3600000, 2 * rule.group_per))
-      end
-      if call('EXISTS', line) == 1 then seat(group) else call('HDEL', stem .. 'in_turn', group) end
+-- What a group may give now.
+local function look(group)
+  local size = call('ZCARD', stem .. 'group:' .. group)
+  local seen = { group = group, size = size, can = size, given = 0, used = 0 }
+  if rule and rule.group_most > 0 then
+    seen.can = math.min(seen.can, rule.group_most - (tonumber(call('HGET', stem .. 'holds', group)) or 0))
+  end
+  if rule and rule.group_count > 0 then
+    seen.start, seen.count = window(call('GET', stem .. 'rate:' .. group), rule.group_per)
+    seen.can = math.min(seen.can, rule.group_count - seen.count)
+  end
+  return seen
+end
+
+-- Takes what a group gives out of its line, and puts the group where it belongs then.
+local function give(seen, again)
+  local group, given = seen.group, seen.given
+  if given > 0 then
+    seen.ids = call('ZPOPMIN', stem .. 'group:' .. group, given)
+    call('HINCRBY', stem .. 'holds', group, given)
+    if seen.count then
+      local text, ttl = seen.start .. ' ' .. (seen.count + given), math.max(3600000, 2 * rule.group_per)
+      call('SET', stem .. 'rate:' .. group, text, 'PX', ttl)
     end
+  end
+  if seen.size == given then
+    call('ZREM', stem .. 'lines', group)
+  elseif not again then
+    seat(group)
+  end
+end
+
+-- Groups take turns, one job each; a group that may not go on now leaves the round. It is counted first and taken then, so
+-- that a group costs the same for one job or many.
+local function take_groups(want)
+  local order, all, again, head = {}, {}, {}, 1
+  local fetched, at, budget = {}, 1, want + 1000
+  -- Those that have had a turn stand behind all that have not.
+  local function next_group()
+    if at > #fetched and budget > 0 then
+      fetched, at = call('RPOP', stem .. 'turns', math.min(want - #order, budget)) or {}, 1
+      budget = #fetched > 0 and budget - #fetched or 0
+    end
+    if at <= #fetched then
+      at = at + 1
+      all[#all + 1] = look(fetched[at - 1])
+      return all[#all]
+    end
+    head = head + 1
+    return again[head - 1]
+  end
+  while #order < want do
+    local seen = next_group()
+    if not seen then break end
+    if seen.given < seen.can then
+      seen.given = seen.given + 1
+      order[#order + 1] = seen
+      if seen.given < seen.can then again[#again + 1] = seen end
+    end
+  end
+  for _, seen in ipairs(all) do give(seen, seen.given > 0 and seen.given < seen.can) end
+  for i = head, #again do call('LPUSH', stem .. 'turns', again[i].group) end
+  for _, seen in ipairs(order) do
+    ids[#ids + 1] = seen.ids[2 * seen.used + 1]
+    seen.used = seen.used + 1
   end
 end
 
@@ -143,7 +190,7 @@ for _ = 1, grouped() and 1000 or 0 do
   local group = call('LINDEX', stem .. 'turns', -1)
   if not group or call('EXISTS', stem .. 'group:' .. group) == 1 then break end
   call('RPOP', stem .. 'turns')
-  call('HDEL', stem .. 'in_turn', group)
+  call('ZREM', stem .. 'lines', group)
 end
 local more = call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns') > 0 and 1 or 0
 if ghosts and more == 1 then

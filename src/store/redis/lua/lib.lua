@@ -7,9 +7,9 @@
 --   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping |
 --          recent list of done jobs that are kept as by default, newest first: a list costs a fifth of a sorted set
 --   fates  hash id -> final state, for ten minutes, of jobs that dependents in other queues wait for (fates_ttl zset)
---   group:<name> zset of seq..id by priority, the line of a group | turns list of the groups that may give, next at the tail
---          in_turn hash of groups with a line, which are in turns, in full (set: at their limit), in reopen (set: to be
---          looked at again) or in rested (zset by the time their rate lets them go on)
+--   group:<name> zset of ids by priority and sequence, the line of a group | turns list of groups that may give, next at the
+--          tail | lines zset of the names of groups that have one, each of which is in turns, in full (set: at their
+--          limit), in reopen (set: to be looked at again) or in rested (zset by the time their rate lets them go on)
 --   holds  hash group -> active jobs | rates hash '' -> 'start count' of the queue; rate:<group> the same of a group
 --   events stream of what happened, written only while somebody asks for it (meta: watched, a time)
 --   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
@@ -112,6 +112,10 @@ local function group_of(record)
   return string.sub(record, offset, offset + size - 1)
 end
 
+-- Where a job stands in the line of its group: by priority, then by sequence. Two that wait at the same time are never
+-- 2^33 apart, so the sequence cannot reach over into another priority.
+local function rank(priority, seq) return string.format('%.0f', -priority * 8589934592 + seq) end
+
 -- Takes a group that may not go on now out of the round; false when it may.
 local function shelve(group)
   local rule = get_pace()
@@ -134,22 +138,27 @@ end
 
 -- The same for one that was out of the round; its line may have gone meanwhile.
 local function reseat(group)
-  if call('EXISTS', stem .. 'group:' .. group) == 1 then seat(group) else call('HDEL', stem .. 'in_turn', group) end
+  if call('EXISTS', stem .. 'group:' .. group) == 1 then seat(group) else call('ZREM', stem .. 'lines', group) end
 end
 
 -- Leases of a group have ended: one that was at its limit may go on.
-local function free_group(group)
-  if call('HINCRBY', stem .. 'holds', group, -1) <= 0 then call('HDEL', stem .. 'holds', group) end
+local function free_group(group, count)
+  if call('HINCRBY', stem .. 'holds', group, -count) <= 0 then call('HDEL', stem .. 'holds', group) end
   if call('SREM', stem .. 'full', group) == 1 then reseat(group) end
 end
 
 -- What the end of leases lets go on: groups of these jobs, and the queue itself where only so many may run.
 local function free(ids)
   if grouped() and #ids > 0 then
+    local counts, order = {}, {}
     for _, record in ipairs(call('HMGET', stem .. 'jobs', unpack(ids))) do
       local group = record and group_of(record)
-      if group then free_group(group) end
+      if group then
+        if not counts[group] then order[#order + 1] = group end
+        counts[group] = (counts[group] or 0) + 1
+      end
     end
+    for _, group in ipairs(order) do free_group(group, counts[group]) end
     wake()
   elseif get_pace() then
     wake()
@@ -167,10 +176,14 @@ local function place(id, attempt, crashes, priority, tail, front)
   local at = 0
   local group = grouped() and group_of(call('HGET', stem .. 'jobs', id))
   if group then
-    at = 50000000000000 + call('HINCRBY', stem .. 'meta', front and 'front' or 'back', front and -1 or 1)
-    call('ZADD', stem .. 'group:' .. group, -priority, at .. id)
+    local seq = call('HINCRBY', stem .. 'meta', front and 'front' or 'back', front and -1 or 1)
+    call('ZADD', stem .. 'group:' .. group, rank(priority, seq), id)
     call('HINCRBY', stem .. 'meta', 'grouped', 1)
-    if call('HSETNX', stem .. 'in_turn', group, 1) == 1 then seat(group) end
+    if call('ZADD', stem .. 'lines', 'NX', 0, group) == 1 then seat(group) end
+    if attempt == 0 and crashes == 0 and priority == 0 and tail == '' then
+      call('HDEL', stem .. 'runs', id)
+      return
+    end
   elseif priority == 0 then
     call(front and 'RPUSH' or 'LPUSH', stem .. 'ready', id)
     if attempt == 0 and crashes == 0 and tail == '' then

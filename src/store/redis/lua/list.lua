@@ -58,8 +58,24 @@ end
 
 local function is_job(id) return id ~= '' end
 
-local function waits_in_group(id, run)
-  return parse(run) == 'ready' and group_of(call('HGET', stem .. 'jobs', id)) ~= nil
+-- The lines of groups, one after the other by name. The anchor is '<group>\0<id>'.
+local function from_groups(tag)
+  if not due(tag) then return end
+  local group, id = string.match(section == tag and anchor or '', '^([^%z]*)%z(.*)$')
+  if not group then group = call('ZRANGE', stem .. 'lines', 0, 0)[1] end
+  for _ = 1, 1000 do
+    if not group or left == 0 then return end
+    local line = stem .. 'group:' .. group
+    local from = id and (call('ZRANK', line, id) or call('ZCOUNT', line, '-inf', '(' .. score) - 1) + 1 or 0
+    local page = call('ZRANGE', line, from, from + left - 1, 'WITHSCORES')
+    for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
+    left = left - #page / 2
+    if #page > 0 then next_ = tag .. page[#page] .. ' ' .. group .. '\0' .. page[#page - 1] end
+    id = nil
+    group = call('ZRANGEBYLEX', stem .. 'lines', '(' .. group, '+', 'LIMIT', 0, 1)[1]
+  end
+  -- many empty lines: the caller comes back for the rest
+  left, next_ = 0, tag .. '0 ' .. group .. '\0'
 end
 
 if state == 'ready' then
@@ -67,7 +83,7 @@ if state == 'ready' then
   from_zset('prio', 'p', false, 0, high, 15)
   from_list('ready', 'l', true)
   from_zset('prio', 'q', false, high, all, 15)
-  if grouped() then from_hash('runs', 'g', waits_in_group) end
+  if grouped() then from_groups('g') end
 elseif state == 'active' or state == 'blocked' then
   from_hash(state, 'h', is_job)
 elseif state == 'scheduled' then

@@ -1,0 +1,41 @@
+-- add, for jobs of groups with nothing else special about them: ready now, default priority, no key, no upstream.
+-- ARGV: now, bytes of the records, packed list of id, record, group, id, record, group … Ids are distinct.
+-- Reply: per job that was not created: index, 'duplicate', id.
+local fields = cmsgpack.unpack(ARGV[3])
+local n, ids, all = #fields / 3, {}, {}
+for i = 1, n do all[i] = fields[3 * i - 2] end
+local known, records, lines, order, reply = call('HMGET', stem .. 'jobs', unpack(all)), {}, {}, {}, {}
+local bytes, seq = tonumber(ARGV[2]), call('HINCRBY', stem .. 'meta', 'back', n) - n
+for i = 1, n do
+  local id, record, group = fields[3 * i - 2], fields[3 * i - 1], fields[3 * i]
+  if known[i] then
+    for _, value in ipairs({ i, 'duplicate', id }) do reply[#reply + 1] = value end
+    bytes = bytes - #record
+  else
+    ids[#ids + 1] = id
+    records[#records + 1] = id
+    records[#records + 1] = record
+    local line = lines[group]
+    if not line then
+      line = {}
+      lines[group] = line
+      order[#order + 1] = group
+    end
+    line[#line + 1] = rank(0, seq + i)
+    line[#line + 1] = id
+  end
+end
+if #ids == 0 then return reply end
+call('HSET', stem .. 'jobs', unpack(records))
+call('HSETNX', stem .. 'meta', 'groups', 1)
+call('HINCRBY', stem .. 'meta', 'grouped', #ids)
+for _, group in ipairs(order) do
+  call('ZADD', stem .. 'group:' .. group, unpack(lines[group]))
+  if call('ZADD', stem .. 'lines', 'NX', 0, group) == 1 then seat(group) end
+end
+if watched() then
+  for _, id in ipairs(ids) do event('added', id) end
+end
+weigh(bytes)
+wake()
+return reply
