@@ -3,7 +3,6 @@ import type { Bytes, Need, NewJob, Unique } from '../../job/job.js';
 import { encodeSpec } from '../../job/spec.js';
 import { type AddOutcome, CREATED, FULL, type Limits } from '../store.js';
 import { close } from './ends.js';
-import { Groups } from './groups.js';
 import { S, sizeOf, type Tables, Tally } from './table.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Limits): boolean {
@@ -44,7 +43,7 @@ function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: 
     tally.event(now, 'cancelled', job.id, wires.failed);
     return CREATED;
   }
-  if (state === S.ready && job.spec.group !== undefined) new Groups(tables, tally, now).enter(job.spec.group);
+  if (state === S.ready && job.spec.group !== undefined) tally.groups(now).enter(job.spec.group);
   for (const { up, on } of wires?.edges ?? []) {
     tables.sql('INSERT OR IGNORE INTO edges (up, down, policy) VALUES (?, ?, ?)').run(up, n, on);
   }

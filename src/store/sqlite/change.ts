@@ -1,8 +1,7 @@
 import { type Lease, STATES, type Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
-import type { Note } from '../store.js';
+import type { Note, Pace } from '../store.js';
 import { close, forget, prune, tell } from './ends.js';
-import { Groups } from './groups.js';
 import { leasedJob, leasedTask } from './settle.js';
 import { leaseToken, S, sizeOf, type Tables, Tally } from './table.js';
 
@@ -34,7 +33,7 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     if (from === 'active') result.tokens.push(leaseToken(row));
     else tally.add('bytes', -sizeOf(row.payload as string));
     if (row.grp !== null) {
-      const groups = new Groups(tables, tally, now);
+      const groups = tally.groups(now);
       if (from === 'ready') groups.leave(row.grp as string);
       if (from === 'active') groups.release(row.grp as string, 1);
     }
@@ -70,12 +69,20 @@ export function revive(tables: Tables, queue: number, ids: readonly string[], no
       .run(tally.nextBack(), row.n!);
     tally.move('dead', 'ready');
     tally.event(now, 'revived', id);
-    if (row.grp !== null) new Groups(tables, tally, now).enter(row.grp as string);
+    if (row.grp !== null) tally.groups(now).enter(row.grp as string);
     tally.add('bytes', sizeOf(row.payload as string));
     return true;
   });
   tally.write();
   return applied;
+}
+
+export function setPace(tables: Tables, queue: number, pace: Pace, now: number): void {
+  const text = Object.keys(pace).length === 0 ? null : JSON.stringify(pace);
+  tables.sql('UPDATE queues SET pace = ? WHERE n = ?').run(text, queue);
+  const tally = new Tally(tables, queue);
+  tally.groups(now).reconsider();
+  tally.write();
 }
 
 /** Drops the records of ended jobs. */

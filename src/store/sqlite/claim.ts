@@ -3,7 +3,7 @@ import { DEFAULT_SPEC, decodeSpec } from '../../job/spec.js';
 import type { Claim } from '../store.js';
 import type { Value } from './driver.js';
 import { unlock } from './ends.js';
-import { Groups, paceOf, windowOf } from './groups.js';
+import { type Groups, paceOf, windowOf } from './groups.js';
 import { leaseToken, makeToken, sizeOf, type Tables, Tally } from './table.js';
 
 interface ClaimRequest {
@@ -31,7 +31,7 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   promote(tables, tally, now, 1_000);
   const token = `${tally.row.claims}.${request.nonce}`;
   const leave = paceLeaves(tally, request.n, now);
-  const groups = new Groups(tables, tally, now);
+  const groups = tally.groups(now);
   const grouping = tally.get('turn') > 0;
   if (grouping) groups.reopen();
   const entries =
@@ -67,7 +67,7 @@ interface Leave {
 /** What the pace of the queue leaves of `n`. */
 function paceLeaves(tally: Tally, n: number, now: number): Leave {
   if (tally.row.pace === null) return { n };
-  const { concurrency, rate } = paceOf(tally);
+  const { concurrency, rate } = paceOf(tally.row);
   let most = concurrency === undefined ? n : Math.min(n, concurrency - tally.get('active'));
   if (!rate) return { n: Math.max(0, most) };
   const [opened, started] = windowOf(tally.row, rate, now);
@@ -87,7 +87,7 @@ export function promote(tables: Tables, tally: Tally, now: number, limit: number
   for (const row of due) {
     update.run(tally.nextBack(), row.n!);
     tally.move('scheduled', 'ready');
-    if (row.grp !== null) new Groups(tables, tally, now).enter(row.grp as string);
+    if (row.grp !== null) tally.groups(now).enter(row.grp as string);
   }
   return due.length;
 }
@@ -102,7 +102,7 @@ function take(tables: Tables, tally: Tally, request: ClaimRequest, token: string
   const half = (whole: number) => Math.floor(whole / 2) + (whole % 2 === 1 && tally.row.claims % 2 === 1 ? 1 : 0);
   const wanted = request.n - first.length;
   const most = Math.max(half(wanted), wanted - tally.get('tasks') - refs);
-  const grouped = groups.take(most, (group) => takeOfGroup(tables, tally, request, token, group));
+  const grouped = groups.take(most, (group, count) => takeOfGroup(tables, tally, request, token, group, count));
   const want = wanted - grouped.length;
   const share = Math.min(tally.get('tasks'), Math.max(half(want), want - refs));
   const raw = takeTasks(tables, tally, request, token, share);
@@ -158,10 +158,17 @@ function takeJobs(
   );
 }
 
-function takeOfGroup(tables: Tables, tally: Tally, request: ClaimRequest, token: string, group: string): Entry {
+function takeOfGroup(
+  tables: Tables,
+  tally: Tally,
+  request: ClaimRequest,
+  token: string,
+  group: string,
+  count: number,
+): Entry[] {
   const { queue, worker, now } = request;
-  const rows = tables.arrays(TAKE_OF_GROUP).all(now, worker, token, now, queue, group, 1);
-  return leased(tables, tally, request, token, rows)[0]!;
+  const rows = tables.arrays(TAKE_OF_GROUP).all(now, worker, token, now, queue, group, count);
+  return leased(tables, tally, request, token, rows);
 }
 
 /** What was taken, in order, with what that sets in motion. */

@@ -1,7 +1,6 @@
 import type { Spec, Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
 import type { Value } from './driver.js';
-import { Groups } from './groups.js';
 import { S, sizeOf, type Tables, Tally } from './table.js';
 
 /** What the end of a job sets in motion: its record is kept or dropped, its key freed, its dependents told. */
@@ -123,7 +122,7 @@ export function tell(
       } else if (!tables.sql('SELECT 1 FROM edges WHERE down = ? LIMIT 1').get(n)) {
         unblock(tables, tally, now, n, row.at as number);
         const later = (row.at as number) > now;
-        if (row.grp !== null && !later) new Groups(tables, tally, now).enter(row.grp as string);
+        if (row.grp !== null && !later) tally.groups(now).enter(row.grp as string);
         woken.add(tally.queue);
       }
     }

@@ -1,30 +1,36 @@
 import type { Pace, Rate } from '../store.js';
-import type { Row } from './driver.js';
-import { type Tables, Tally } from './table.js';
+import type { Tables, Tally } from './table.js';
 
 /** Where a group is: see the schema. */
 const SHELF = { none: 0, turns: 1, full: 2, rested: 3 } as const;
-const COLUMNS = 'name, waiting, holds, shelf, opened, started';
+const COLUMNS = 'name, waiting, holds, shelf, turn, opened, started, rests';
 
 interface Group {
   name: string;
   waiting: number;
   holds: number;
   shelf: number;
+  turn: number;
   opened: number;
   started: number;
+  rests: number;
 }
 
-/** The lines of a queue's groups. Groups that may go on take turns; one that may not leaves the round until it may. */
+/**
+ * The lines of a queue's groups. Groups that may go on take turns; one that may not leaves the round until it may. Changes
+ * are gathered while a verb works and written once.
+ */
 export class Groups {
   readonly #pace: NonNullable<Pace['group']>;
+  readonly #known = new Map<string, Group>();
+  readonly #changed = new Set<Group>();
 
   constructor(
     private readonly tables: Tables,
     private readonly tally: Tally,
     private readonly now: number,
   ) {
-    this.#pace = paceOf(tally).group ?? {};
+    this.#pace = paceOf(tally.row).group ?? {};
   }
 
   /** A job of the group has become ready. */
@@ -32,50 +38,86 @@ export class Groups {
     const group = this.#find(name) ?? this.#make(name);
     group.waiting += 1;
     this.tally.add('grouped', 1);
+    this.#changed.add(group);
     if (group.shelf === SHELF.none) this.#seat(group);
-    else this.#save(group);
   }
 
-  /** A ready job of the group is gone. */
+  /** A ready job of the group is gone. One whose line is empty now stays where it is, and is found out at its turn. */
   leave(name: string): void {
     const group = this.#find(name)!;
-    // One whose line is empty now stays where it is; it is found out when its turn comes.
     group.waiting -= 1;
     this.tally.add('grouped', -1);
-    this.#save(group);
+    this.#changed.add(group);
   }
 
-  /** Leases of the group have ended; true when it may go on because of that. */
-  release(name: string, count: number): boolean {
+  /** Leases of the group have ended: if it was at its limit it may go on. */
+  release(name: string, count: number): void {
     const group = this.#find(name);
-    if (!group) return false;
+    if (!group) return;
     group.holds = Math.max(0, group.holds - count);
+    this.#changed.add(group);
     if (group.shelf === SHELF.full) this.#seat(group);
-    else this.#save(group);
-    return group.shelf === SHELF.turns;
   }
 
-  /** Takes up to `want` jobs, one from each group in turn. */
-  take<T>(want: number, lease: (group: string) => T): T[] {
-    const taken: T[] = [];
-    for (let i = 0; taken.length < want && i < want + 1_000; i++) {
-      const group = this.#first();
+  /**
+   * Takes up to `want` jobs, one from each group in turn. It is counted first and taken then, so that a group costs the same
+   * for one job or many; `lease` takes that many from the head of a group's line.
+   */
+  take<T>(want: number, lease: (group: string, count: number) => T[]): T[] {
+    const order: Group[] = [];
+    const given = new Map<Group, number>();
+    const again: Group[] = [];
+    let head = 0;
+    const next = this.#round(() => want - order.length, want + 1_000);
+    while (order.length < want) {
+      const group = next() ?? again[head++];
       if (!group) break;
-      if (this.#shelfOf(group) === SHELF.turns) taken.push(this.#takeOne(group, lease));
-      this.#seat(group);
+      const count = given.get(group) ?? 0;
+      const most = this.#mayGive(group);
+      if (count >= most) {
+        this.#seat(group);
+        continue;
+      }
+      given.set(group, count + 1);
+      order.push(group);
+      if (count + 1 < most) again.push(group);
     }
-    return taken;
+    const taken = new Map<Group, T[]>();
+    for (const [group, count] of given) taken.set(group, this.#give(group, count, lease));
+    const waiting = new Set(again.slice(head));
+    for (const group of given.keys()) if (!waiting.has(group)) this.#seat(group);
+    // Those that may go on stand behind all others, in the order in which they had their turn.
+    for (const group of waiting) this.#seat(group);
+    return order.map((group) => taken.get(group)!.shift()!);
   }
 
-  /** Groups whose time has come take turns again; the time of the next, if any. */
+  /** Groups in the order of their turns, fetched as many at a time as are wanted. */
+  #round(wanted: () => number, most: number): () => Group | undefined {
+    let fetched: Group[] = [];
+    let at = 0;
+    let total = 0;
+    let over = false;
+    return () => {
+      if (at >= fetched.length && !over) {
+        fetched = this.#turns(wanted(), total);
+        at = 0;
+        total += fetched.length;
+        over = fetched.length === 0 || total > most;
+      }
+      return fetched[at++];
+    };
+  }
+
+  /** Groups whose time has come take turns again. */
   reopen(): void {
-    const due = this.tables
-      .sql(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND shelf = 3 AND rests <= ? ORDER BY rests, name LIMIT 1000`)
-      .all(this.tally.queue, this.now);
-    for (const row of due) this.#seat(row as unknown as Group);
+    this.flush();
+    const due = this.#select('shelf = 3 AND rests <= ? ORDER BY rests, name LIMIT 1000', this.now);
+    for (const group of due) this.#seat(group);
   }
 
+  /** When the next group may go on, if one rests. */
   nextOpening(): number | undefined {
+    this.flush();
     const row = this.tables
       .sql('SELECT min(rests) AS rests FROM groups WHERE queue = ? AND shelf = 3')
       .get(this.tally.queue);
@@ -85,17 +127,10 @@ export class Groups {
   /** Whether some group may go on. Those at the head of the round whose line was cancelled away leave it. */
   anyTurn(): boolean {
     for (;;) {
-      const group = this.#first();
+      const [group] = this.#turns(1, 0);
       if (!group || group.waiting > 0) return group !== undefined;
       this.#seat(group);
     }
-  }
-
-  #first(): Group | undefined {
-    const row = this.tables
-      .sql(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND shelf = 1 ORDER BY turn, name LIMIT 1`)
-      .get(this.tally.queue);
-    return row as unknown as Group | undefined;
   }
 
   /** The limits have changed: groups at the old one are looked at again when their turn comes. */
@@ -106,54 +141,81 @@ export class Groups {
       .run(this.tally.get('turn'), this.tally.queue);
   }
 
-  #takeOne<T>(group: Group, lease: (group: string) => T): T {
-    const taken = lease(group.name);
-    const [opened, started] = windowOf(group, this.#pace.rate, this.now);
-    Object.assign(group, { waiting: group.waiting - 1, holds: group.holds + 1, opened, started: started + 1 });
-    this.tally.add('grouped', -1);
-    return taken;
+  flush(): void {
+    if (this.#changed.size === 0) return;
+    const save = this.tables.sql(
+      `INSERT OR REPLACE INTO groups (queue, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    for (const { name, waiting, holds, shelf, turn, opened, started, rests } of this.#changed)
+      save.run(this.tally.queue, name, waiting, holds, shelf, turn, opened, started, rests);
+    this.#changed.clear();
   }
 
-  #shelfOf(group: Group): number {
+  #give<T>(group: Group, count: number, lease: (group: string, count: number) => T[]): T[] {
+    const [opened, started] = windowOf(group, this.#pace.rate, this.now);
+    group.waiting -= count;
+    group.holds += count;
+    Object.assign(group, { opened, started: started + count });
+    this.tally.add('grouped', -count);
+    this.#changed.add(group);
+    return lease(group.name, count);
+  }
+
+  /** How many jobs it may give now. */
+  #mayGive(group: Group): number {
     const { concurrency, rate } = this.#pace;
-    if (group.waiting === 0) return SHELF.none;
-    if (concurrency !== undefined && group.holds >= concurrency) return SHELF.full;
-    if (rate && windowOf(group, rate, this.now)[1] >= rate.count) return SHELF.rested;
-    return SHELF.turns;
+    const slots = concurrency === undefined ? group.waiting : concurrency - group.holds;
+    const starts = rate ? rate.count - windowOf(group, rate, this.now)[1] : group.waiting;
+    return Math.max(0, Math.min(group.waiting, slots, starts));
   }
 
   /** Puts a group where it belongs now, last in the round if it may go on. */
   #seat(group: Group): void {
-    group.shelf = this.#shelfOf(group);
-    if (group.shelf === SHELF.turns) this.tally.add('turn', 1);
-    const rests = group.shelf === SHELF.rested ? group.opened + this.#pace.rate!.per : 0;
-    this.#save(group, this.tally.get('turn'), rests);
+    const { concurrency, rate } = this.#pace;
+    this.#changed.add(group);
+    if (group.waiting === 0) group.shelf = SHELF.none;
+    else if (concurrency !== undefined && group.holds >= concurrency) group.shelf = SHELF.full;
+    else if (rate && windowOf(group, rate, this.now)[1] >= rate.count) {
+      group.shelf = SHELF.rested;
+      group.rests = group.opened + rate.per;
+    } else {
+      this.tally.add('turn', 1);
+      group.shelf = SHELF.turns;
+      group.turn = this.tally.get('turn');
+    }
+  }
+
+  /** The next groups of the round. */
+  #turns(limit: number, offset: number): Group[] {
+    if (offset === 0) this.flush();
+    return this.#select('shelf = 1 ORDER BY turn, name LIMIT ? OFFSET ?', limit, offset);
   }
 
   #find(name: string): Group | undefined {
-    const row: Row | undefined = this.tables
-      .sql(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND name = ?`)
-      .get(this.tally.queue, name);
-    return row as unknown as Group | undefined;
+    return this.#known.get(name) ?? this.#select('name = ?', name)[0];
   }
 
   #make(name: string): Group {
-    this.tables.sql('INSERT INTO groups (queue, name) VALUES (?, ?)').run(this.tally.queue, name);
-    return { name, waiting: 0, holds: 0, shelf: SHELF.none, opened: 0, started: 0 };
+    const group = { name, waiting: 0, holds: 0, shelf: SHELF.none, turn: 0, opened: 0, started: 0, rests: 0 };
+    this.#known.set(name, group);
+    return group;
   }
 
-  #save({ name, waiting, holds, shelf, opened, started }: Group, turn?: number, rests?: number): void {
-    this.tables
-      .sql(
-        `UPDATE groups SET waiting = ?, holds = ?, shelf = ?, opened = ?, started = ?, turn = coalesce(?, turn),
-         rests = coalesce(?, rests) WHERE queue = ? AND name = ?`,
-      )
-      .run(waiting, holds, shelf, opened, started, turn ?? null, rests ?? null, this.tally.queue, name);
+  /** Rows as the groups they are: one object each, however often they are met. */
+  #select(where: string, ...values: (string | number)[]): Group[] {
+    const rows = this.tables
+      .sql(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND ${where}`)
+      .all(this.tally.queue, ...values);
+    return (rows as unknown as Group[]).map((row) => {
+      const known = this.#known.get(row.name);
+      if (!known) this.#known.set(row.name, row);
+      return known ?? row;
+    });
   }
 }
 
-export function paceOf(tally: Tally): Pace {
-  return tally.row.pace === null ? {} : (JSON.parse(tally.row.pace) as Pace);
+export function paceOf({ pace }: { pace: string | null }): Pace {
+  return pace === null ? {} : (JSON.parse(pace) as Pace);
 }
 
 /** When the window began and how many have started in it, a new one where the last is over. */
@@ -166,17 +228,10 @@ export function windowOf(
 }
 
 /** Forgets groups that have nothing and whose rate no longer remembers anything. */
-export function forgetIdle(tables: Tables, tally: Tally, now: number): void {
-  const per = paceOf(tally).group?.rate?.per ?? 0;
+export function forgetIdle(tables: Tables, { queue, row }: Tally, now: number): void {
+  if (row.turn === 0) return;
+  const per = paceOf(row).group?.rate?.per ?? 0;
   tables
     .sql('DELETE FROM groups WHERE queue = ? AND waiting = 0 AND holds = 0 AND shelf = 0 AND opened <= ?')
-    .run(tally.queue, now - per);
-}
-
-export function setPace(tables: Tables, queue: number, pace: Pace, now: number): void {
-  const text = Object.keys(pace).length === 0 ? null : JSON.stringify(pace);
-  tables.sql('UPDATE queues SET pace = ? WHERE n = ?').run(text, queue);
-  const tally = new Tally(tables, queue);
-  new Groups(tables, tally, now).reconsider();
-  tally.write();
+    .run(queue, now - per);
 }

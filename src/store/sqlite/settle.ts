@@ -5,7 +5,6 @@ import type { EventType, Settlement } from '../store.js';
 import { insert } from './add.js';
 import type { Row } from './driver.js';
 import { close, hasNotes, prune, tell } from './ends.js';
-import { Groups } from './groups.js';
 import { isMarked, S, splitToken, type Tables, Tally } from './table.js';
 
 export interface Settled {
@@ -73,7 +72,7 @@ class Settling {
   /** What returns keeps its order: the lowest claim goes to the very front, so it is put last. */
   finish(): void {
     this.#fronts.sort((a, b) => b.claim - a.claim || b.seq - a.seq);
-    const groups = new Groups(this.tables, this.tally, this.now);
+    const groups = this.tally.groups(this.now);
     for (const [group, count] of this.#freed) groups.release(group, count);
     // Where only so many may run at once, an end lets another begin.
     if (this.#freed.size > 0 || this.tally.row.pace !== null) this.woken.push(this.tally.queue);
@@ -166,7 +165,7 @@ class Settling {
                worker = NULL, token = NULL WHERE n = ?`,
             )
             .run(move.attempt, move.crashes, tally.nextFront(), move.error ?? null, n);
-          if (spec.group !== undefined) new Groups(tables, tally, this.now).enter(spec.group);
+          if (spec.group !== undefined) tally.groups(this.now).enter(spec.group);
         });
     }
   }

@@ -22,12 +22,12 @@ import type {
   WorkerInfo,
 } from '../store.js';
 import { add, push } from './add.js';
-import { cancel, note, obliterate, remove, revive } from './change.js';
+import { cancel, note, obliterate, remove, revive, setPace } from './change.js';
 import { claim } from './claim.js';
 import type { Committer } from './committer.js';
 import { events, record } from './events.js';
 import { translate } from './failure.js';
-import { paceOf, setPace } from './groups.js';
+import { paceOf } from './groups.js';
 import { count, get, held, list, workers } from './reads.js';
 import { dropSchedule, fire, putSchedule, schedules } from './schedules.js';
 import { StaleAmongThem, settle } from './settle.js';
@@ -205,7 +205,7 @@ export class SqliteStore implements Store {
   }
 
   pace(queue: string): Promise<Pace> {
-    return this.#read(queue, {}, (n) => paceOf(new Tally(this.#tables, n)));
+    return this.#read(queue, {}, (n) => paceOf(this.#tables.row(n)));
   }
 
   async obliterate(queue: string): Promise<void> {

@@ -2,6 +2,7 @@ import { type Body, type Job, STATES, type State } from '../../job/job.js';
 import { decodeSpec } from '../../job/spec.js';
 import type { Counts, EventType } from '../store.js';
 import type { Database, Row, Statement, Value } from './driver.js';
+import { Groups } from './groups.js';
 
 /** Indexes in STATES, as the `state` column holds them. */
 export const S = { blocked: 0, scheduled: 1, ready: 2, active: 3, done: 4, dead: 5, cancelled: 6 } as const;
@@ -83,6 +84,7 @@ type Counter = (typeof COUNTERS)[number];
 /** Changes to a queue's counters, gathered while a verb works and written once. */
 export class Tally {
   readonly #changes = new Map<Counter, number>();
+  #groups: Groups | undefined;
   readonly row: QueueRow;
 
   constructor(
@@ -125,7 +127,14 @@ export class Tally {
       .run(this.queue, type, id, now, String(info));
   }
 
+  /** The groups of the queue; what changes in them is written with the counters. */
+  groups(now: number): Groups {
+    this.#groups ??= new Groups(this.tables, this, now);
+    return this.#groups;
+  }
+
   write(): void {
+    this.#groups?.flush();
     const changes = [...this.#changes].filter(([, by]) => by !== 0);
     if (changes.length === 0) return;
     const sets = changes.map(([counter]) => `${counter} = ${counter} + ?`).join(', ');

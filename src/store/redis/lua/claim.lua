@@ -26,7 +26,7 @@ if rule and rule.count > 0 then
   n = math.min(n, rule.count - rate_count)
 end
 n = math.max(n, 0)
-local bound = n < asked
+local bound, most = n < asked, n
 
 local ids = {}
 local ghosts = call('EXISTS', stem .. 'ghosts') == 1
@@ -204,7 +204,7 @@ local next_at = call('ZRANGE', stem .. 'scheduled', 0, 0, 'WITHSCORES')[2] or ''
 local function sooner(at) if at and (next_at == '' or tonumber(at) < tonumber(next_at)) then next_at = tostring(at) end end
 if rate_start and total > 0 then call('HSET', stem .. 'rates', '', rate_start .. ' ' .. (rate_count + total)) end
 -- At the pace's limit there is no more for now, whatever waits.
-if more == 1 and total == n and (bound or opens) then
+if more == 1 and total == most and (bound or opens) then
   more = 0
   sooner(opens)
 end
