@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { ERRORS } from '../../dist/index.js';
 import { STATES } from '../../dist/job/job.js';
 import { TRANSITIONS } from '../../dist/job/states.js';
@@ -72,6 +72,26 @@ describe('the documentation says what the code does', () => {
       stderr: '',
       stdout: 'mail to ada@example.org\n{ sent: true }\n',
     });
+  });
+
+  it.each([
+    ['sqlite', () => 'sqlite:guide.db'],
+    ['redis', () => `${inject('redisUrl')}?prefix=guide`],
+  ])('guide: every piece of code runs on %s', (_name, url) => {
+    const pieces = [...read('docs/guide.md').matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => `{\n${code}}`);
+    const dir = mkdtempSync(join(tmpdir(), 'crore-guide-'));
+    const library = new URL('../../dist/index.js', import.meta.url).href;
+    const open = `import { open } from '${library}';\nconst crore = await open('${url()}', { onError: () => {} });\n`;
+    writeFileSync(join(dir, 'guide.mjs'), `${open}${pieces.join('\n')}\nawait crore.close();\n`);
+    const { stdout, stderr, status } = spawnSync(process.execPath, ['guide.mjs'], {
+      cwd: dir,
+      encoding: 'utf8',
+      timeout: 50_000,
+    });
+    rmSync(dir, { recursive: true });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    for (const line of ["[ 'poll → polls', 'report → reports' ]", 'replaced', 'done mails', '1 2 1'])
+      expect(stdout).toContain(line);
   });
 
   it('links lead somewhere', () => {

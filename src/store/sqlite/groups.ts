@@ -50,7 +50,12 @@ export class Groups {
     this.#changed.add(group);
   }
 
-  /** Leases of the group have ended: if it was at its limit it may go on. */
+  /** Leases of groups have ended, so many of each: those that were at their limit may go on. */
+  releaseAll(counts: ReadonlyMap<string, number>): void {
+    this.#select('name IN (SELECT value FROM json_each(?))', JSON.stringify([...counts.keys()]));
+    for (const [name, count] of counts) this.release(name, count);
+  }
+
   release(name: string, count: number): void {
     const group = this.#find(name);
     if (!group) return;
@@ -144,7 +149,9 @@ export class Groups {
   flush(): void {
     if (this.#changed.size === 0) return;
     const save = this.tables.sql(
-      `INSERT OR REPLACE INTO groups (queue, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO groups (queue, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+       waiting = excluded.waiting, holds = excluded.holds, shelf = excluded.shelf, turn = excluded.turn,
+       opened = excluded.opened, started = excluded.started, rests = excluded.rests`,
     );
     for (const { name, waiting, holds, shelf, turn, opened, started, rests } of this.#changed)
       save.run(this.tally.queue, name, waiting, holds, shelf, turn, opened, started, rests);

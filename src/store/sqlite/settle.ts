@@ -72,8 +72,7 @@ class Settling {
   /** What returns keeps its order: the lowest claim goes to the very front, so it is put last. */
   finish(): void {
     this.#fronts.sort((a, b) => b.claim - a.claim || b.seq - a.seq);
-    const groups = this.tally.groups(this.now);
-    for (const [group, count] of this.#freed) groups.release(group, count);
+    if (this.#freed.size > 0) this.tally.groups(this.now).releaseAll(this.#freed);
     // Where only so many may run at once, an end lets another begin.
     if (this.#freed.size > 0 || this.tally.row.pace !== null) this.woken.push(this.tally.queue);
     for (const { put } of this.#fronts) put();
