@@ -69,9 +69,17 @@ export class Borrowed implements Database {
 
   /** All of `work` or nothing: in a savepoint of the transaction that is open, else in a transaction of its own. */
   atomically<T>(work: () => T): T {
-    const [begin, commit, undo] = this.inTransaction
-      ? ['SAVEPOINT crore', 'RELEASE crore', ['ROLLBACK TO crore', 'RELEASE crore']]
-      : ['BEGIN IMMEDIATE', 'COMMIT', ['ROLLBACK']];
+    return this.inTransaction
+      ? this.#around('SAVEPOINT crore', 'RELEASE crore', ['ROLLBACK TO crore', 'RELEASE crore'], work)
+      : this.#around('BEGIN IMMEDIATE', 'COMMIT', ['ROLLBACK'], work);
+  }
+
+  /** Everything that `work` reads is of one moment. Not inside a transaction. */
+  consistently<T>(work: () => T): T {
+    return this.#around('BEGIN', 'COMMIT', ['ROLLBACK'], work);
+  }
+
+  #around<T>(begin: string, commit: string, undo: string[], work: () => T): T {
     this.exec(begin);
     try {
       const result = work();
