@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CroreError, Fatal } from '../../dist/index.js';
 import { openTesting, type Step, type Testing } from '../../dist/testing/index.js';
-import { deferred, until } from '../support/wait.js';
+import { deferred } from '../support/wait.js';
 
 const HOUR = 3_600_000;
 
@@ -149,17 +149,16 @@ describe('the testing kit', () => {
 
   it('does not take living workers for dead, however far the clock is moved', async () => {
     const queue = kit.crore.queue<string, string>('alive');
-    const release = deferred();
     queue.work(async () => {
-      await release.promise;
+      await kit.sleep('300d');
       return 'still here';
     });
-    const own = await openTesting({ patience: 20 });
-    await own.close();
     const handle = await queue.add('x');
-    await until('it runs', async () => (await queue.count()).active === 1);
-    release.resolve();
-    await kit.advance('365d');
+    await kit.advance('299d');
+    expect(await handle.get()).toMatchObject({ state: 'active', attempt: 1, crashes: 0 });
+    await kit.advance('1d');
+    expect(await handle.result()).toBe('still here');
+    await kit.advance('2h');
     expect(await handle.get()).toBeUndefined(); // done, and kept no longer than an hour
     expect(kit.errors).toEqual([]);
   });
