@@ -17,6 +17,8 @@ export interface TestingOptions {
   now?: Date | number;
   /** Seed of all randomness, such as the jitter of backoffs; default 1. */
   seed?: number;
+  /** A SQLite file in place of memory, for applications that use `addIn`. */
+  file?: string;
   /** Real time that handlers get to make progress before `advance` goes on without them and `drain` fails; default 2 s. */
   patience?: Duration;
 }
@@ -35,13 +37,13 @@ export interface Inspection<T, R> {
 
 /** Opens a connection for tests: the real engine on a store in memory, with a clock that the test moves. */
 export async function openTesting(options: TestingOptions = {}): Promise<Testing> {
-  checkOptions(options, ['now', 'seed', 'patience'], 'openTesting');
+  checkOptions(options, ['now', 'seed', 'file', 'patience'], 'openTesting');
   const now = Number(options.now ?? Date.UTC(2030, 0, 1));
   if (!Number.isSafeInteger(now) || now < 0) throw new CroreError('BAD_OPTION', `now: ${options.now} is not a moment`);
   const seed = options.seed === undefined ? 1 : checkInteger(options.seed, 'seed', 0);
   const patience = options.patience === undefined ? 2_000 : milliseconds(options.patience, 'patience');
   const clock = new VirtualClock(now);
-  const store = await openStore('sqlite::memory:', { timeout: 10_000, clock: () => clock.now });
+  const store = await openStore(`sqlite:${options.file ?? ':memory:'}`, { timeout: 10_000, clock: () => clock.now });
   return new Testing(store, clock, seed, patience);
 }
 

@@ -78,6 +78,7 @@ export class Wire {
 
   #verbs(): Partial<Store> {
     return {
+      threadUrl: undefined, // a thread of its own would beat in real time
       join: (queue, worker, session) => this.#join(queue, worker, session),
       leave: (queue, worker) => this.#leave(queue, worker),
       beat: (sessions) => this.#beat(sessions),

@@ -1,6 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CroreError, Fatal } from '../../dist/index.js';
+import { openOutbox, relay } from '../../dist/outbox/index.js';
 import { openTesting, type Step, type Testing } from '../../dist/testing/index.js';
+import { openApp, transaction } from '../support/sqlite.js';
 import { deferred } from '../support/wait.js';
 
 const HOUR = 3_600_000;
@@ -211,6 +216,38 @@ describe('the testing kit', () => {
     expect(await stale.state()).toBe('cancelled');
     await kit.advance('50m');
     expect((await queue.add('three', { unique: 'k' })).outcome).toBe('created');
+  });
+
+  it('works on a file, for what is added in transactions of the application', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'crore-kit-'));
+    const own = await openTesting({ file: join(dir, 'app.db'), patience: '10s' });
+    const db = openApp(join(dir, 'app.db'));
+    const queue = own.crore.queue<string, string>('orders');
+    const death = own.kill(
+      queue.work(async () => 'first'),
+      { at: 'running' },
+    );
+    const handle = transaction(db, () => queue.addIn(db, 'x'));
+    expect(await death).toBe(true);
+    queue.work(async () => 'second');
+    await own.advance('15s');
+    expect(await handle.get()).toMatchObject({ state: 'done', result: 'second', crashes: 1 });
+    db.close();
+    await own.close();
+    rmSync(dir, { recursive: true });
+  });
+
+  it('takes what an outbox sends', async () => {
+    const db = openApp(':memory:');
+    const outbox = openOutbox(db);
+    const relaying = relay(db, kit.crore, { every: 5 });
+    outbox.add('mails', 'x', { id: 'x' });
+    await relaying.drained();
+    kit.crore.queue('mails').work(async () => 'sent');
+    await kit.drain('mails');
+    expect(await kit.crore.queue('mails').get('x')).toMatchObject({ state: 'done', result: 'sent' });
+    await relaying.close();
+    db.close();
   });
 
   it('says what is stuck', async () => {

@@ -6,8 +6,10 @@ import { add } from './add.js';
 import { type Borrowed, borrow } from './connection.js';
 import type { Database } from './driver.js';
 import { isBusy, translate } from './failure.js';
-import { APPLICATION_ID, FORMAT, pragma, TABLES } from './schema.js';
+import { APPLICATION_ID, FORMAT, TABLES } from './schema.js';
 import { Tables } from './table.js';
+
+const SHADOWS = `SELECT name FROM temp.sqlite_schema WHERE name IN ('${TABLES.join("', '")}')`;
 
 interface Guest {
   db: Borrowed;
@@ -65,14 +67,13 @@ export class Enlistments {
     guest.tables.sql('UPDATE queues SET n = n WHERE n = -1').run();
     if (!guest.trusted) this.#checkLocks();
     guest.trusted = true;
-    const version = pragma(guest.db, 'user_version');
-    if (version !== FORMAT || pragma(guest.db, 'application_id') !== APPLICATION_ID) {
+    const pragma = (name: string) => guest.tables.sql(`PRAGMA ${name}`).get()?.[name] as number;
+    const version = pragma('user_version');
+    if (version !== FORMAT || pragma('application_id') !== APPLICATION_ID) {
       const code = version > FORMAT ? 'STORE_NEWER' : 'STORE_UNSUPPORTED';
       throw new CroreError(code, `addIn: ${this.shown} has format ${version}, this Crore knows ${FORMAT}`);
     }
-    const shadow = guest.tables
-      .sql(`SELECT name FROM temp.sqlite_schema WHERE name IN (${TABLES.map((name) => `'${name}'`).join(', ')})`)
-      .get();
+    const shadow = guest.tables.sql(SHADOWS).get();
     if (shadow) {
       throw new CroreError(
         'BAD_OPTION',
