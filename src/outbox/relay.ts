@@ -161,8 +161,11 @@ export class Relay {
     const { source, position, to } = batch;
     const answer = await this.store.carry(queue, batch.jobs, { source, from: position, to });
     if (answer === 'stale') return this.#compare(queue, batch);
-    // Should this fail, the store knows better than the file, and the next batch finds out.
-    if (this.ledger.write(() => this.ledger.confirm(queue, source, to)) === OCCUPIED) return OCCUPIED;
+    // Should this not come about, the store knows better than the file, and the next batch finds out.
+    while (this.ledger.write(() => this.ledger.confirm(queue, source, to)) === OCCUPIED) {
+      await this.#occupied();
+      if (this.#closed) return;
+    }
   }
 
   /**

@@ -8,7 +8,7 @@ import { openStore } from '../store/open.js';
 import type { Counts, Store, WorkerInfo } from '../store/store.js';
 import type { Worker } from '../worker/worker.js';
 import { seededRandom, VirtualClock } from './clock.js';
-import { Quiet, type Restless } from './quiet.js';
+import { Quiet, type Rest, type Restless } from './quiet.js';
 import { Time } from './time.js';
 import { STEPS, type Step, Wire } from './wire.js';
 
@@ -61,6 +61,7 @@ export class Testing {
   readonly #deaths = new Set<Promise<void>>();
   /** Kills whose step has not come yet. */
   readonly #armed = new Set<(died: boolean) => void>();
+  #advancing: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
   constructor(store: Store, clock: VirtualClock, seed: number, patience: number) {
@@ -86,9 +87,15 @@ export class Testing {
    */
   async advance(duration: Duration): Promise<void> {
     this.#checkOpen();
-    await this.#time.advance(milliseconds(duration, 'advance'), async () => {
-      this.#quiet.overlook(await this.#settle());
-    });
+    const ms = milliseconds(duration, 'advance');
+    const settle = async () => {
+      const { restless, ranOut } = await this.#settle();
+      if (ranOut) this.#quiet.overlook(restless);
+    };
+    // One after the other, should two be asked for at once.
+    const advancing = this.#advancing.then(() => this.#time.advance(ms, settle));
+    this.#advancing = advancing.catch(() => {});
+    await advancing;
   }
 
   /** Resolves when `duration` has passed on the clock of the kit: for handlers that take their time. */
@@ -104,9 +111,9 @@ export class Testing {
   async drain(queue?: string): Promise<void> {
     this.#checkOpen();
     this.#quiet.overlook([]);
-    const stuck = await this.#settle(queue);
-    if (stuck.length === 0) return;
-    const words = await Promise.all(stuck.map((one) => this.#describe(one)));
+    const { restless } = await this.#settle(queue);
+    if (restless.length === 0) return;
+    const words = await Promise.all(restless.map((one) => this.#describe(one)));
     throw new CroreError('TIMEOUT', `drain: ${words.join('; ')}`);
   }
 
@@ -169,22 +176,24 @@ export class Testing {
     await worker.close();
   }
 
-  async #settle(queue?: string): Promise<Restless[]> {
-    const stuck = await this.#quiet.wait(this.#patience, queue);
+  async #settle(queue?: string): Promise<Rest> {
+    const rest = await this.#quiet.wait(this.#patience, queue);
     await Promise.all(this.#deaths);
-    return stuck;
+    return rest;
   }
 
-  async #describe({ queue, ready, active, workers, paused }: Restless): Promise<string> {
+  async #describe({ queue, ready, active, workers, paused, held }: Restless): Promise<string> {
     const { jobs } = await this.#store.list(queue, { state: active > 0 ? 'active' : 'ready', limit: 3 });
     const names = jobs.map((job) => `'${job.id}'`).join(', ');
     const why = paused
       ? 'it is paused'
       : workers === 0
         ? 'nobody works on it'
-        : this.#clock.sleepers > 0
-          ? 'its handlers sleep until the clock is moved'
-          : `nothing has happened for ${this.#patience} ms`;
+        : held
+          ? 'its pace lets nothing start until the clock is moved'
+          : this.#clock.sleepers > 0
+            ? 'its handlers sleep until the clock is moved'
+            : `nothing has happened for ${this.#patience} ms`;
     const what = `queue '${queue}' has ${ready} ready and ${active} active${names ? ` (${names})` : ''}`;
     return `${what}, and ${why}`;
   }

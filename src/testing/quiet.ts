@@ -10,6 +10,14 @@ export interface Restless {
   active: number;
   workers: number;
   paused: boolean;
+  /** Its workers asked and were given nothing: the pace of the queue, or of its groups, lets nothing start now. */
+  held: boolean;
+}
+
+export interface Rest {
+  restless: Restless[];
+  /** They were waited for as long as patience lasted. */
+  ranOut: boolean;
 }
 
 /** Turns of the event loop without news after which workers are taken to have nothing in mind. */
@@ -25,22 +33,22 @@ export class Quiet {
     private readonly clock: VirtualClock,
   ) {}
 
-  /** Waits until nothing is ready or active; what goes on for `patience` real milliseconds without news is returned. */
-  async wait(patience: number, only?: string): Promise<Restless[]> {
+  /** Waits until nothing is ready or active, nothing can be done about it, or `patience` real milliseconds passed without news. */
+  async wait(patience: number, only?: string): Promise<Rest> {
     let seen = -1;
     let since = performance.now();
     for (;;) {
       await turns(TURNS);
-      const { activity, pending } = this.wire;
+      const { activity } = this.wire;
       if (activity !== seen) {
         seen = activity;
         since = performance.now();
         continue;
       }
       const restless = await this.#restless(only);
-      if (restless.length === 0 && pending === 0 && this.wire.activity === seen) return [];
-      if (this.#isHopeless(restless) && pending === 0) return restless;
-      if (performance.now() - since > patience) return restless;
+      if (this.wire.activity !== seen || this.wire.pending > 0) continue;
+      if (restless.length === 0 || this.#isHopeless(restless)) return { restless, ranOut: false };
+      if (performance.now() - since > patience) return { restless, ranOut: true };
       // Handlers may be waiting for something real.
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
@@ -59,10 +67,20 @@ export class Quiet {
       const [{ ready, active }, holders] = await Promise.all([this.store.count(queue), this.store.workers(queue)]);
       const lost = holders.filter(({ id }) => this.wire.dead.has(id)).reduce((sum, { holds }) => sum + holds, 0);
       const workers = [...this.wire.living.values()].filter((session) => session.queue === queue).length;
-      const one = { queue, ready, active: active - lost, workers, paused: this.wire.paused.has(queue) };
-      if (this.#isNew(one) && (one.active > 0 || workers > 0 || only !== undefined)) all.push(one);
+      const one = { queue, ready, active: active - lost, workers, paused: this.wire.paused.has(queue), held: false };
+      if (!this.#isNew(one) || (one.active === 0 && workers === 0 && only === undefined)) continue;
+      if (one.active === 0 && workers > 0) one.held = await this.#isHeld(queue);
+      all.push(one);
     }
     return all;
+  }
+
+  /** Whether a worker that is told of work comes back with nothing. */
+  async #isHeld(queue: string): Promise<boolean> {
+    const before = this.wire.empties.get(queue);
+    this.wire.tell(queue, { type: 'work' });
+    await turns(TURNS);
+    return this.wire.empties.get(queue) !== before;
   }
 
   #isNew({ queue, ready, active }: Restless): boolean {
@@ -75,7 +93,7 @@ export class Quiet {
   #isHopeless(restless: readonly Restless[]): boolean {
     const active = restless.reduce((sum, one) => sum + one.active, 0);
     if (active > this.clock.sleepers) return false;
-    return active > 0 || restless.every((one) => one.workers === 0 || one.paused);
+    return active > 0 || restless.every((one) => one.workers === 0 || one.paused || one.held);
   }
 }
 

@@ -39,10 +39,11 @@ export class Time {
     }
   }
 
-  /** The living beat, then every queue is swept. */
+  /** The living beat, every queue is swept, schedules fire. */
   async #stop(at: number): Promise<void> {
     await turns(1); // calls made before belong to the time before
     this.clock.moveTo(at);
+    this.wire.nextAt.clear();
     const sessions = [...this.wire.living.values()];
     if (sessions.length > 0) await this.real.beat(sessions);
     this.wire.sweeping = true;
@@ -54,11 +55,15 @@ export class Time {
     } finally {
       this.wire.sweeping = false;
     }
+    await this.engine.scheduler.run();
+    // What the pace of a queue held back may start now.
+    for (const { queue } of sessions) this.wire.tell(queue, { type: 'work' });
   }
 
-  /** When something is due next: a job, a dead worker's lease, a reservation, a sleeper. */
+  /** When something is due next: a job, a schedule, a dead worker's lease, a reservation, a sleeper. */
   async #nextEvent(): Promise<number> {
-    const times = [this.clock.nextWake];
+    const times = [this.clock.nextWake, ...this.wire.nextAt.values()];
+    for (const { next } of await this.real.schedules()) if (next !== undefined) times.push(next);
     for (const queue of await this.real.queues()) {
       const { jobs } = await this.real.list(queue, { state: 'scheduled', limit: 1 });
       times.push(...jobs.map((job) => job.runAt!));

@@ -26,6 +26,10 @@ export class Wire {
   readonly living = new Map<string, Beat>();
   readonly dead = new Map<string, Beat>();
   readonly paused = new Set<string>();
+  /** When the latest claim of each queue said that there would be more. */
+  readonly nextAt = new Map<string, number>();
+  /** How often claims of each queue have come back with nothing. */
+  readonly empties = new Map<string, number>();
   /** Rises with whatever workers bring about. */
   activity = 0;
   /** Calls of workers that are under way. */
@@ -125,6 +129,7 @@ export class Wire {
     // One that is about to die asks for nothing more.
     if (this.dead.has(worker) || this.#begun.has(worker)) return NOTHING;
     const claim = await this.real.claim(session, n);
+    this.#remember(session.queue, claim);
     if (this.dead.has(worker)) return NOTHING;
     if (claim.entries.length === 0) return claim;
     this.activity += 1;
@@ -135,6 +140,12 @@ export class Wire {
     }
     if (at === 'running') this.#begin(worker);
     return claim;
+  }
+
+  #remember(queue: string, { nextAt, entries }: Claim): void {
+    if (nextAt === undefined) this.nextAt.delete(queue);
+    else this.nextAt.set(queue, nextAt);
+    if (entries.length === 0) this.empties.set(queue, (this.empties.get(queue) ?? 0) + 1);
   }
 
   /** The handler begins as soon as the claim is answered; its end, if it comes first, is not reported. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Crore, open } from '../../dist/index.js';
+import { type Crore, type CroreError, open } from '../../dist/index.js';
 import { type Outbox, openOutbox, relay } from '../../dist/outbox/index.js';
 import { Program } from '../support/processes.js';
 import { Line } from '../support/proxy.js';
@@ -91,6 +91,29 @@ describe('a relay sends each job exactly once, in order', () => {
     }
     await until('everything seen', () => seen.length >= written);
     expect(seen).toEqual(all());
+  });
+
+  it('though the store is full for a while', async () => {
+    const redis = await RedisServer.start();
+    store = { name: 'redis', url: redis.url, stop: () => redis.stop() };
+    write(300);
+    crore = await open(store.url, { onError: () => {} });
+    await redis.client.config('SET', 'maxmemory', '1');
+    const errors: string[] = [];
+    const connection = openApp(file);
+    const one = relay(connection, crore, {
+      batch: 50,
+      onError: (error) => void errors.push((error as CroreError).code),
+    });
+    await until('a word about it', () => errors.length > 0);
+    expect(errors[0]).toBe('STORE_FULL');
+    expect(outbox.count()).toBe(300);
+    await redis.client.config('SET', 'maxmemory', '0');
+    await one.drained();
+    await one.close();
+    connection.close();
+    const { jobs } = await crore.queue('once').list('ready', { limit: 1_000 });
+    expect(jobs.map((job) => job.payload)).toEqual(all());
   });
 
   it('though answers are lost and connections cut', async () => {

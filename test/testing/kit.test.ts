@@ -218,6 +218,30 @@ describe('the testing kit', () => {
     expect((await queue.add('three', { unique: 'k' })).outcome).toBe('created');
   });
 
+  it('fires schedules, each tick at its moment', async () => {
+    const at: number[] = [];
+    kit.crore.queue('nightly').work(async () => void at.push(kit.now));
+    await kit.crore.schedule('report', '0 4 * * *', { queue: 'nightly' }, { timezone: 'UTC' });
+    await kit.advance('4h');
+    expect(at.map((time) => new Date(time).toISOString())).toEqual(['2030-01-01T04:00:00.000Z']);
+    await kit.advance('7d');
+    expect(at).toHaveLength(8);
+    expect(kit.now - at.at(-1)!).toBe(0);
+  });
+
+  it('lets jobs start at the pace of their queue', async () => {
+    const queue = kit.crore.queue<number>('paced');
+    await queue.setPace({ rate: { count: 2, per: '1m' } });
+    const at: number[] = [];
+    queue.work(async () => void at.push(kit.now), { concurrency: 5 });
+    const start = kit.now;
+    await queue.addMany([1, 2, 3, 4, 5].map((payload) => ({ payload })));
+    await expect(kit.drain('paced')).rejects.toMatchObject({ message: expect.stringContaining('pace') });
+    await kit.advance('5m');
+    expect(at.map((time) => time - start)).toEqual([0, 0, 60_000, 60_000, 120_000]);
+    await kit.drain('paced');
+  });
+
   it('works on a file, for what is added in transactions of the application', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'crore-kit-'));
     const own = await openTesting({ file: join(dir, 'app.db'), patience: '10s' });

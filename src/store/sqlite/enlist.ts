@@ -38,7 +38,9 @@ export class Enlistments {
       const guest = this.#guest(connection, this.path);
       return guest.db.atomically(() => {
         this.#check(guest);
-        return add(guest.tables, guest.tables.ensure(queue), jobs, limits, now);
+        const outcomes = add(guest.tables, guest.tables.ensure(queue), jobs, limits, now);
+        guest.tables.eventful.clear(); // listeners hear of it as of any foreign commit
+        return outcomes;
       });
     } catch (error) {
       throw translate(error, this.shown);
