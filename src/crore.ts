@@ -62,6 +62,15 @@ interface CroreSetup {
   random: (() => number) | undefined;
 }
 
+const engines = new WeakMap<Crore, Engine>();
+
+/** What is behind a connection, for doors of this package; the library does not show it. */
+export function engineOf(crore: Crore): Engine {
+  const engine = engines.get(crore);
+  if (!engine) throw new CroreError('BAD_OPTION', 'this is not a connection that open() returned');
+  return engine;
+}
+
 /** A connection to a store, and the way to its queues. */
 export class Crore {
   readonly #engine: Engine;
@@ -74,6 +83,7 @@ export class Crore {
   constructor(store: Store, setup: CroreSetup) {
     this.#setup = setup;
     this.#engine = new Engine(store, { random: setup.random, onError: setup.onError });
+    engines.set(this, this.#engine);
     this.#heart = new Heart(store, setup.timeout, setup.onError);
   }
 

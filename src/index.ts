@@ -10,6 +10,7 @@ export type { Handle, JobView } from './handle.js';
 export type { Duration } from './job/duration.js';
 export type { State } from './job/job.js';
 export type { AddManyItem, Handler, Queue, QueueOptions } from './queue.js';
+export type { Connection } from './store/sqlite/connection.js';
 export type { Counts, Limits, WorkerInfo } from './store/store.js';
 export type { WorkOptions } from './worker/options.js';
 export type { ActiveJob } from './worker/running.js';

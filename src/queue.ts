@@ -16,6 +16,7 @@ import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.
 import { CroreError, Fatal } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
 import { type Bytes, type Entry, type NewJob, STATES, type State } from './job/job.js';
+import type { Connection } from './store/sqlite/connection.js';
 import type { AddOutcome, Counts, Limits, Pace, WorkerInfo } from './store/store.js';
 import type { Heart } from './worker/heart.js';
 import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';
@@ -84,17 +85,35 @@ export class Queue<T = unknown, R = unknown> {
     const jobs: NewJob[] = [];
     for (const [i, item] of items.entries()) {
       try {
-        const { payload, ...options } = item as AddManyItem<T>;
-        const resolved = this.#resolve(payload, Object.keys(options).length > 0 ? options : undefined);
+        const resolved = this.#resolve(...splitItem(item as AddManyItem<T>));
         jobs.push(resolved instanceof Promise ? await resolved : resolved);
       } catch (error) {
-        if (error instanceof CroreError)
-          throw new CroreError(error.code, `addMany, item ${i}: ${error.message}`, { cause: error });
-        throw error;
+        throw atItem(error, `addMany, item ${i}`);
       }
     }
     const outcomes = await this.#engine.addMany(this.name, jobs, this.#limits);
     return outcomes.map((outcome, i) => this.#handle(jobs[i]!, outcome));
+  }
+
+  /**
+   * Adds one job inside the caller's own transaction, through its connection to the same SQLite file: the job is there
+   * exactly when that transaction commits. Outside of a transaction it is committed at once.
+   */
+  addIn(connection: Connection, payload: T, options?: AddOptions): Handle<T, R> {
+    return this.#addAllIn(connection, [this.#resolveNow(payload, options)])[0]!;
+  }
+
+  /** The same for many jobs: all of them or, when one is refused, none. */
+  addManyIn(connection: Connection, items: readonly AddManyItem<T>[]): Handle<T, R>[] {
+    if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addManyIn takes an array, not ${describe(items)}`);
+    const jobs = (items as readonly AddManyItem<T>[]).map((item, i) => {
+      try {
+        return this.#resolveNow(...splitItem(item));
+      } catch (error) {
+        throw atItem(error, `addManyIn, item ${i}`);
+      }
+    });
+    return this.#addAllIn(connection, jobs);
   }
 
   /** Pushes raw tasks, the very bytes given; returns how many were accepted (fewer only when the queue is full). */
@@ -244,6 +263,21 @@ export class Queue<T = unknown, R = unknown> {
       : this.#encode(payload, options);
   }
 
+  #resolveNow(payload: T, options: AddOptions | undefined): NewJob {
+    const job = this.#resolve(payload, options);
+    if (!(job instanceof Promise)) return job;
+    job.catch(() => {}); // its verdict comes too late to matter
+    const why = 'its schema is asynchronous, and a transaction cannot wait for it';
+    throw new CroreError('BAD_OPTION', `addIn: queue '${this.name}': ${why}`);
+  }
+
+  #addAllIn(connection: Connection, jobs: readonly NewJob[]): Handle<T, R>[] {
+    if (this.#context.isClosed())
+      throw new CroreError('CLOSED', `queue '${this.name}': the connection has been closed`);
+    const outcomes = this.#engine.addIn(connection, this.name, jobs, this.#limits);
+    return outcomes.map((outcome, i) => this.#handle(jobs[i]!, outcome));
+  }
+
   #encode(payload: T, options: AddOptions | undefined): NewJob {
     const body = encodeValue(payload, `payload for queue '${this.name}'`, this.#context.maxPayload);
     return resolveJob(this.name, body, options, this.#engine.store.now());
@@ -280,6 +314,17 @@ export class Queue<T = unknown, R = unknown> {
     checkFunction(options.progress, 'progress');
     return forEachMatching(this.#engine, this.name, resolved, act, options);
   }
+}
+
+function splitItem<T>(item: AddManyItem<T>): [T, AddOptions | undefined] {
+  const { payload, ...options } = item;
+  return [payload, Object.keys(options).length > 0 ? options : undefined];
+}
+
+/** The same error, with the place it comes from. */
+function atItem(error: unknown, place: string): unknown {
+  if (!(error instanceof CroreError)) return error;
+  return new CroreError(error.code, `${place}: ${error.message}`, { cause: error });
 }
 
 /** The payload of an entry; raw tasks, also those that have become jobs, are read as the worker asks. */

@@ -19,7 +19,7 @@ const DUTIES: readonly Duty[] = [{ name: 'sweep', every: (care) => care.sweep, r
 
 /** Runs the duties of each queue that is worked on here, each one never twice at once. */
 export class Duties {
-  readonly #timers = new Map<string, { users: number; timers: NodeJS.Timeout[] }>();
+  readonly #timers = new Map<string, { users: number; care: Care; timers: NodeJS.Timeout[] }>();
 
   constructor(private readonly engine: Engine) {}
 
@@ -27,8 +27,15 @@ export class Duties {
   watch(queue: string, care: Care): () => void {
     const known = this.#timers.get(queue);
     if (known) known.users += 1;
-    else this.#timers.set(queue, { users: 1, timers: DUTIES.map((duty) => this.#start(duty, queue, care)) });
+    else this.#timers.set(queue, { users: 1, care, timers: DUTIES.map((duty) => this.#start(duty, queue, care)) });
     return () => this.#unwatch(queue);
+  }
+
+  /** Runs every duty of every queue that is looked after, without waiting for its time. */
+  async run(): Promise<void> {
+    for (const [queue, { care }] of [...this.#timers]) {
+      for (const duty of DUTIES) await duty.run(this.engine, queue, care);
+    }
   }
 
   close(): void {

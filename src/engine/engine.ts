@@ -1,3 +1,4 @@
+import { CroreError } from '../errors.js';
 import type { Bytes, NewJob } from '../job/job.js';
 import type { AddOutcome, Limits, Store } from '../store/store.js';
 import { MAX_BATCH } from '../store/store.js';
@@ -56,6 +57,17 @@ export class Engine {
     const results: AddOutcome[][] = [];
     for (const chunk of chunks(jobs, sizeOf)) results.push(await this.store.add(queue, chunk, limits));
     return results.flat();
+  }
+
+  /** Adds inside a transaction of the caller, through its own connection. */
+  addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Limits): AddOutcome[] {
+    if (!this.store.addIn) {
+      throw new CroreError(
+        'STORE_UNSUPPORTED',
+        `addIn: queue '${queue}' is not in a SQLite file, and only there can a transaction be shared; use an outbox`,
+      );
+    }
+    return this.store.addIn(connection, queue, jobs, limits);
   }
 
   push(queue: string, task: Bytes, limits: Limits): Promise<boolean> {

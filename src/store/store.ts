@@ -19,6 +19,15 @@ export interface Store {
   push(queue: string, tasks: readonly Bytes[], limits?: Limits): Promise<boolean>;
   /** Puts jobs. An unknown upstream refuses the whole call with UNKNOWN_UPSTREAM. */
   add(queue: string, jobs: readonly NewJob[], limits?: Limits): Promise<AddOutcome[]>;
+  /**
+   * The same through a connection that the caller opened on this very store, as part of its transaction. Absent where
+   * transactions cannot be shared.
+   */
+  addIn?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Limits): AddOutcome[];
+  /** Puts jobs of an ordered source if the source stands at `mark.from`, and moves it to `mark.to` in the same step. */
+  carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'>;
+  /** Where a source stands in a queue; empty at the beginning. It outlives the jobs, and `obliterate`. */
+  carried(queue: string, source: string): Promise<string>;
   /** Takes up to `n` entries for a worker whose session exists, and prolongs that session. */
   claim(session: Beat, n: number): Promise<Claim>;
   /** Applies each move whose token still matches; false where it does not. */
@@ -104,6 +113,13 @@ export type AddOutcome =
   | { outcome: 'full' };
 export const CREATED: AddOutcome = Object.freeze({ outcome: 'created' });
 export const FULL: AddOutcome = Object.freeze({ outcome: 'full' });
+
+/** A step of a source through its own order; positions are the source's own words, compared for equality. */
+export interface Mark {
+  source: string;
+  from: string;
+  to: string;
+}
 
 export interface Claim {
   /** `lost`: the worker has no session and must join again. */

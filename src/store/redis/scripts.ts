@@ -14,6 +14,8 @@ const NAMES = [
   'await',
   'beat',
   'cancel',
+  'carried',
+  'carry',
   'claim',
   'count',
   'deliver',
@@ -44,6 +46,9 @@ const NAMES = [
 
 export type ScriptName = (typeof NAMES)[number];
 
+/** Scripts that do what another one does, and something more: they find it as a function of its name. */
+const WITHIN: Partial<Record<ScriptName, ScriptName>> = { carry: 'add' };
+
 function read(name: string): string {
   return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
 }
@@ -56,7 +61,10 @@ export const SCRIPTS: Readonly<Record<ScriptName, Script>> = (() => {
   const shared = read('lib');
   const scripts = {} as Record<ScriptName, Script>;
   for (const name of NAMES) {
-    const source = [shared, read(name), ...(name in TAILS ? [read(TAILS[name]!)] : [])].join('\n');
+    const inner = WITHIN[name];
+    const wrapped = inner ? [`local function ${inner}()`, read(inner), 'end'] : [];
+    const tail = name in TAILS ? [read(TAILS[name]!)] : [];
+    const source = [shared, ...wrapped, read(name), ...tail].join('\n');
     scripts[name] = { name, source, sha: createHash('sha1').update(source).digest('hex') };
   }
   return scripts;

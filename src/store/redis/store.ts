@@ -13,6 +13,7 @@ import {
   type Limits,
   type ListOptions,
   type Lost,
+  type Mark,
   type NewSchedule,
   type Note,
   type Pace,
@@ -123,15 +124,26 @@ export class RedisStore implements Store {
       const { reply, repeated } = await this.#bring('add_grouped', queue, grouped);
       return outcomes(jobs, reply as Reply[], repeated);
     }
-    const edges = this.#edges.foreign(queue, jobs);
-    const states = await this.#edges.link(edges);
-    const missing = states.indexOf('missing');
-    if (missing >= 0) throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
-    const { reply, repeated } = await this.#bring('add', queue, addArguments(queue, jobs, now, createdAt, limits));
-    const [first, second] = reply as Reply[];
-    if (first !== undefined && text(first) === 'unknown') throw unknown(queue, text(second!));
-    await this.#edges.settle(edges);
-    return outcomes(jobs, reply as Reply[], repeated);
+    const { reply, repeated } = await this.#addAny(
+      'add',
+      queue,
+      jobs,
+      addArguments(queue, jobs, now, createdAt, limits),
+    );
+    return outcomes(jobs, reply, repeated);
+  }
+
+  async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
+    await this.#register(queue);
+    const args = addArguments(queue, jobs, this.#time(), this.now(), {});
+    args.push(mark.source, mark.from, mark.to);
+    // A second try finds the mark of a first one that got through, and changes nothing.
+    const { reply } = await this.#addAny('carry', queue, jobs, args);
+    return text(reply[0] ?? null) === 'stale' ? 'stale' : outcomes(jobs, reply, false);
+  }
+
+  async carried(queue: string, source: string): Promise<string> {
+    return text((await this.#run('carried', queue, [this.#time(), source])).reply);
   }
 
   async claim({ queue, worker, lease }: Beat, n: number): Promise<Claim> {
@@ -346,6 +358,24 @@ export class RedisStore implements Store {
     const running = this.#run(name, queue, args, again);
     this.#signals.nudge(this.#keys.queue(queue).channel);
     return running;
+  }
+
+  /** Adds jobs that may wait for jobs of other queues. */
+  async #addAny(
+    name: 'add' | 'carry',
+    queue: string,
+    jobs: readonly NewJob[],
+    args: Arg[],
+  ): Promise<{ reply: Reply[]; repeated: boolean }> {
+    const edges = this.#edges.foreign(queue, jobs);
+    const states = await this.#edges.link(edges);
+    const missing = states.indexOf('missing');
+    if (missing >= 0) throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
+    const { reply, repeated } = await this.#bring(name, queue, args);
+    const [first, second] = reply as Reply[];
+    if (first !== undefined && text(first) === 'unknown') throw unknown(queue, text(second!));
+    await this.#edges.settle(edges);
+    return { reply: reply as Reply[], repeated };
   }
 
   async #register(queue: string): Promise<void> {

@@ -11,9 +11,22 @@ const CODES: Record<number, ErrorCode> = {
   26: 'STORE_CORRUPT',
 };
 
+/** Names by which some drivers call them. */
+const NAMES: Record<string, number> = {
+  SQLITE_BUSY: 5,
+  SQLITE_LOCKED: 6,
+  SQLITE_READONLY: 8,
+  SQLITE_IOERR: 10,
+  SQLITE_CORRUPT: 11,
+  SQLITE_FULL: 13,
+  SQLITE_CANTOPEN: 14,
+  SQLITE_NOTADB: 26,
+};
+
 function primaryCode(error: unknown): number {
-  const { errcode, sqliteCode } = error as { errcode?: number; sqliteCode?: number };
-  return ((sqliteCode ?? errcode ?? 0) as number) & 0xff;
+  const { errcode, sqliteCode, code } = error as { errcode?: number; sqliteCode?: number; code?: unknown };
+  const named = typeof code === 'string' ? NAMES[code.split('_', 2).join('_')] : undefined;
+  return ((sqliteCode ?? errcode ?? named ?? 0) as number) & 0xff;
 }
 
 export function isBusy(error: unknown): boolean {

@@ -28,6 +28,7 @@ export async function openSqlite(file: string, options: OpenSqliteOptions): Prom
     shown,
     clock: options.clock ?? Date.now,
     watcher: inMemory ? undefined : (tell) => new ForeignCommits(path, tables, tell),
+    path: inMemory ? undefined : path,
     threadUrl: inMemory ? undefined : `sqlite:${path}`,
   });
 }

@@ -140,12 +140,26 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX group_full ON groups (queue, name) WHERE shelf = 2;
   CREATE INDEX group_idle ON groups (queue, opened) WHERE waiting = 0 AND holds = 0;
   `,
+  // How far each source of carried jobs has come; see `carry` in the contract.
+  `
+  CREATE TABLE marks (
+    queue INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    position TEXT NOT NULL,
+    PRIMARY KEY (queue, source)
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** 'cror' in ASCII: tells our files from other people's. */
-const APPLICATION_ID = 0x63726f72;
+export const APPLICATION_ID = 0x63726f72;
 
 export const FORMAT = MIGRATIONS.length;
+
+/** Names of our tables. */
+export const TABLES: readonly string[] = MIGRATIONS.flatMap((sql) =>
+  [...sql.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!),
+);
 
 /** Brings a file to this version, in one transaction; refuses one that is newer or not ours. */
 export function migrate(db: Database, shown: string): void {

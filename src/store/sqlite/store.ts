@@ -8,6 +8,7 @@ import type {
   EventPage,
   Limits,
   ListOptions,
+  Mark,
   NewSchedule,
   Note,
   Pace,
@@ -22,9 +23,11 @@ import type {
   WorkerInfo,
 } from '../store.js';
 import { add, push } from './add.js';
+import { carried, carry } from './carry.js';
 import { cancel, note, obliterate, remove, revive, setPace } from './change.js';
 import { claim } from './claim.js';
 import type { Committer } from './committer.js';
+import { Enlistments } from './enlist.js';
 import { events, record } from './events.js';
 import { translate } from './failure.js';
 import { paceOf } from './groups.js';
@@ -48,6 +51,8 @@ export interface SqliteStoreOptions {
   /** Makes the watcher of other processes; absent for a database in memory. */
   watcher?: (tell: () => void) => ForeignCommits;
   threadUrl?: string;
+  /** The file, for comparison with other people's connections; absent for a database in memory. */
+  path?: string;
 }
 
 export class SqliteStore implements Store {
@@ -61,6 +66,7 @@ export class SqliteStore implements Store {
   readonly #numbers = new Map<string, number>();
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #watcher: ForeignCommits | undefined;
+  readonly #enlistments: Enlistments;
   #resetAt = 0;
   #resetTimer: NodeJS.Timeout | undefined;
 
@@ -70,6 +76,7 @@ export class SqliteStore implements Store {
     this.#shown = options.shown;
     this.#clock = options.clock;
     this.threadUrl = options.threadUrl;
+    this.#enlistments = new Enlistments(options.tables.db, options.path, options.shown);
     this.#watcher = options.watcher?.(() => this.#foreignCommit());
     this.#committer.onCommit = () => this.#tellEvents();
   }
@@ -88,6 +95,21 @@ export class SqliteStore implements Store {
     const outcomes = await this.#write(queue, (n) => add(this.#tables, n, jobs, limits, this.now()));
     this.#emit(queue, { type: 'work' });
     return outcomes;
+  }
+
+  /** Its commit shows as a foreign one, also within this process. */
+  addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Limits = {}): AddOutcome[] {
+    return this.#enlistments.add(connection, queue, jobs, limits, this.now());
+  }
+
+  async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
+    const outcomes = await this.#write(queue, (n) => carry(this.#tables, n, jobs, mark, this.now()));
+    if (outcomes !== 'stale') this.#emit(queue, { type: 'work' });
+    return outcomes;
+  }
+
+  carried(queue: string, source: string): Promise<string> {
+    return this.#read(queue, '', (n) => carried(this.#tables, n, source));
   }
 
   claim({ queue: name, worker, lease }: Beat, n: number): Promise<Claim> {

@@ -12,6 +12,7 @@
 --          limit), in reopen (set: to be looked at again) or in rested (zset by the time their rate lets them go on)
 --   holds  hash group -> active jobs | rates hash '' -> 'start count' of the queue; rate:<group> the same of a group
 --   events stream of what happened, written only while somebody asks for it (meta: watched, a time)
+--   marks  hash source -> how far jobs carried from there have come; it outlives obliterate
 --   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
 -- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
 -- digits has to be rendered for each job.

@@ -1,0 +1,101 @@
+import { checkInteger, checkName, checkOptions, describe } from '../engine/check.js';
+import { type AddOptions, resolveJob } from '../engine/options.js';
+import { encodeValue } from '../engine/payload.js';
+import { CroreError } from '../errors.js';
+import type { NewJob } from '../job/job.js';
+import { encodeSpec } from '../job/spec.js';
+import type { Connection } from '../store/sqlite/connection.js';
+import { translate } from '../store/sqlite/failure.js';
+import { Ledger } from './ledger.js';
+
+export interface OutboxOptions {
+  /** Largest payload in bytes; default 1 MiB. */
+  maxPayload?: number;
+}
+
+/** What `add` takes, but for `needs`: by the time a job is sent, those it waits for may be forgotten. */
+export type OutboxAddOptions = Omit<AddOptions, 'needs'>;
+
+/** A job on its way: it exists once the transaction is committed, and is in its queue soon after. */
+export interface Outgoing {
+  queue: string;
+  id: string;
+}
+
+const INSERT = `INSERT INTO crore_outbox (queue, id, priority, created, at, spec, bytes, payload)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+
+/**
+ * Opens the outbox in an application's SQLite file, through any connection of the application; makes its tables when they
+ * are not there. Not inside a transaction: rolled back, they would be gone again.
+ */
+export function openOutbox(connection: Connection, options: OutboxOptions = {}): Outbox {
+  checkOptions(options, ['maxPayload'], 'openOutbox');
+  const maxPayload = options.maxPayload === undefined ? 1_048_576 : checkInteger(options.maxPayload, 'maxPayload', 1);
+  return new Outbox(prepareLedger(connection, 'openOutbox'), maxPayload);
+}
+
+/** The ledger in a file whose tables are there. */
+export function prepareLedger(connection: Connection, what: string): Ledger {
+  const ledger = new Ledger(connection, what);
+  try {
+    if (ledger.db.inTransaction) {
+      throw new CroreError('BAD_OPTION', `${what}: the connection is inside a transaction; call it before`);
+    }
+    ledger.prepare();
+    return ledger;
+  } catch (error) {
+    throw translate(error, what);
+  }
+}
+
+/** Jobs written in the application's own transactions, for a relay to send. */
+export class Outbox {
+  readonly #ledger: Ledger;
+  readonly #maxPayload: number;
+
+  constructor(ledger: Ledger, maxPayload: number) {
+    this.#ledger = ledger;
+    this.#maxPayload = maxPayload;
+  }
+
+  /** Writes a job beside the application's own changes: it goes out exactly when they are committed. */
+  add(queue: string, payload: unknown, options?: OutboxAddOptions): Outgoing {
+    const now = Date.now();
+    const job = this.#resolve(checkName(queue, 'queue name'), payload, options, now);
+    try {
+      this.#write(queue, job, now);
+    } catch (error) {
+      throw translate(error, `outbox of queue '${queue}'`);
+    }
+    return { queue, id: job.id };
+  }
+
+  /** How many jobs wait to be sent, in all or for one queue. */
+  count(queue?: string): number {
+    const where = queue === undefined ? '' : 'WHERE queue = ?';
+    const row = this.#ledger.sql(`SELECT count(*) AS n FROM crore_outbox ${where}`).get(...(queue ? [queue] : []));
+    return row!.n as number;
+  }
+
+  #resolve(queue: string, payload: unknown, options: OutboxAddOptions | undefined, now: number): NewJob {
+    if ((options as AddOptions | undefined)?.needs !== undefined) {
+      throw new CroreError(
+        'BAD_OPTION',
+        `outbox: a job cannot have 'needs', for they may be forgotten when it is sent`,
+      );
+    }
+    if (options !== undefined && (options === null || typeof options !== 'object')) {
+      throw new CroreError('BAD_OPTION', `add must be an object, not ${describe(options)}`);
+    }
+    const body = encodeValue(payload, `payload for queue '${queue}'`, this.#maxPayload);
+    return resolveJob(queue, body, options, now);
+  }
+
+  #write(queue: string, { id, payload, priority, delay, at, spec }: NewJob, now: number): void {
+    this.#ledger.sql('INSERT OR IGNORE INTO crore_outbox_queues (queue) VALUES (?)').run(queue);
+    const time = at ?? (delay === undefined ? null : now + delay);
+    const bytes = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
+    this.#ledger.sql(INSERT).run(queue, id, priority, now, time, encodeSpec(spec), bytes, payload);
+  }
+}

@@ -1,0 +1,202 @@
+import { type Crore, engineOf } from '../crore.js';
+import { checkInteger, checkOptions } from '../engine/check.js';
+import { CroreError } from '../errors.js';
+import { type Duration, milliseconds } from '../job/duration.js';
+import type { Connection } from '../store/sqlite/connection.js';
+import { translate } from '../store/sqlite/failure.js';
+import { MAX_BATCH, type Store } from '../store/store.js';
+import { checkFunction, harmless } from '../worker/options.js';
+import { type Batch, type Ledger, OCCUPIED } from './ledger.js';
+import { prepareLedger } from './outbox.js';
+import { watchFile } from './watch.js';
+
+export interface RelayOptions {
+  /** Jobs sent at a time; default 500, at most 1000. */
+  batch?: number;
+  /** How often to look when no file event came; default 1 s. */
+  every?: Duration;
+  /** Told of trouble; the relay goes on trying. Default: that of the connection. */
+  onError?: (error: Error, what: string) => void;
+}
+
+const MAX_BYTES = 4 * 1024 * 1024;
+/** A connection in the middle of a transaction, or a locked file, is looked at again after this. */
+const OCCUPIED_PAUSE = 10;
+const OCCUPIED_LONG = 10_000;
+const FIRST_PAUSE = 200;
+const LONGEST_PAUSE = 10_000;
+
+/**
+ * Sends what the outbox of a file holds to the store behind `crore`, each job exactly once and in order per queue, until
+ * closed. Several relays may serve one file. Give it a connection of its own: on one that it shares with the application it
+ * has to wait for the end of every transaction.
+ */
+export function relay(connection: Connection, crore: Crore, options: RelayOptions = {}): Relay {
+  checkOptions(options, ['batch', 'every', 'onError'], 'relay');
+  const engine = engineOf(crore);
+  return new Relay(prepareLedger(connection, 'relay'), engine.store, {
+    rows: options.batch === undefined ? 500 : checkInteger(options.batch, 'batch', 1, MAX_BATCH),
+    every: options.every === undefined ? 1_000 : Math.max(1, milliseconds(options.every, 'every')),
+    onError: harmless(checkFunction(options.onError, 'onError')) ?? engine.onError,
+  });
+}
+
+interface RelaySetup {
+  rows: number;
+  every: number;
+  onError: (error: Error, what: string) => void;
+}
+
+export class Relay {
+  readonly #unwatch: () => void;
+  readonly #running: Promise<void>;
+  #closed = false;
+  /** Something may have changed since the last look. */
+  #stirred = true;
+  #wake: (() => void) | undefined;
+  #occupiedSince: number | undefined;
+  readonly #empty = new Set<() => void>();
+
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly store: Store,
+    private readonly setup: RelaySetup,
+  ) {
+    this.#unwatch = watchFile(ledger.db.file, () => this.#stir());
+    this.#running = this.#run();
+  }
+
+  /** Resolves once the outbox has been seen empty; rejects with TIMEOUT, or CLOSED. */
+  drained({ timeout = '30s' }: { timeout?: Duration } = {}): Promise<void> {
+    const ms = milliseconds(timeout, 'timeout');
+    return new Promise((resolve, reject) => {
+      const finish = () => {
+        clearTimeout(timer);
+        this.#empty.delete(finish);
+        if (this.#closed) reject(new CroreError('CLOSED', 'the relay was closed'));
+        else resolve();
+      };
+      const timer = setTimeout(() => {
+        this.#empty.delete(finish);
+        reject(new CroreError('TIMEOUT', `the outbox was not empty within ${ms} ms`));
+      }, ms);
+      this.#empty.add(finish);
+      if (this.#closed) finish();
+      else this.#stir();
+    });
+  }
+
+  /** Stops after the batch that is under way; what is left waits for the next relay. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#unwatch();
+    this.#wake?.();
+    await this.#running;
+  }
+
+  #stir(): void {
+    this.#stirred = true;
+    this.#wake?.();
+  }
+
+  async #run(): Promise<void> {
+    let failures = 0;
+    while (!this.#closed) {
+      this.#stirred = false;
+      const waiting = [...this.#empty];
+      try {
+        const found = await this.#round();
+        failures = 0;
+        if (found === OCCUPIED) await this.#occupied();
+        else this.#occupiedSince = undefined;
+        if (found === 'nothing') for (const finish of waiting) finish();
+        if (found === 'nothing' && !this.#stirred) await this.#pause(this.setup.every);
+      } catch (error) {
+        await this.#failed(translate(error, 'outbox'), failures++);
+      }
+    }
+    this.#unwatch();
+    for (const finish of [...this.#empty]) finish();
+  }
+
+  async #failed(error: Error, failures: number): Promise<void> {
+    if (this.#closed) return;
+    this.setup.onError(error, 'relay');
+    if (error instanceof CroreError && error.code === 'CLOSED') this.#closed = true;
+    await this.#pause(Math.min(FIRST_PAUSE * 2 ** failures, LONGEST_PAUSE));
+  }
+
+  /** Transactions are short; one that is not deserves a word. */
+  async #occupied(): Promise<void> {
+    this.#occupiedSince ??= performance.now();
+    if (performance.now() - this.#occupiedSince > OCCUPIED_LONG) {
+      this.#occupiedSince = undefined;
+      const why = 'a transaction on its connection does not end, or the file is locked';
+      this.setup.onError(new CroreError('STORE_BUSY', `the outbox cannot be read: ${why}`), 'relay');
+    }
+    await this.#pause(OCCUPIED_PAUSE);
+  }
+
+  /** One batch of every queue that has something. */
+  async #round(): Promise<'something' | 'nothing' | typeof OCCUPIED> {
+    let after = '';
+    let found = false;
+    while (!this.#closed) {
+      const from = after;
+      const queue = this.ledger.read(() => this.ledger.nextQueue(from));
+      if (queue === OCCUPIED) return OCCUPIED;
+      if (queue === undefined) break;
+      if ((await this.#send(queue)) === OCCUPIED) return OCCUPIED;
+      found = true;
+      after = queue;
+    }
+    return found ? 'something' : 'nothing';
+  }
+
+  async #send(queue: string): Promise<undefined | typeof OCCUPIED> {
+    const most = { rows: this.setup.rows, bytes: MAX_BYTES };
+    const batch = this.ledger.read(() => this.ledger.batch(queue, most, Date.now()));
+    if (batch === OCCUPIED) return OCCUPIED;
+    if (!batch) return;
+    const { source, position, to } = batch;
+    const answer = await this.store.carry(queue, batch.jobs, { source, from: position, to });
+    if (answer === 'stale') return this.#compare(queue, batch);
+    // Should this not come about, the store knows better than the file, and the next batch finds out.
+    while (this.ledger.write(() => this.ledger.confirm(queue, source, to)) === OCCUPIED) {
+      await this.#occupied();
+      if (this.#closed) return;
+    }
+  }
+
+  /**
+   * The store stands elsewhere than the file says. As a rule somebody has sent more than was confirmed here: its position is
+   * that of a row, or the file has moved on meanwhile. If neither, one of the two has gone back in time.
+   */
+  async #compare(queue: string, seen: Batch): Promise<undefined | typeof OCCUPIED> {
+    const theirs = await this.store.carried(queue, seen.source);
+    const verdict = this.ledger.write(() => {
+      const stand = this.ledger.stand(queue);
+      if (stand?.source !== seen.source || stand.position !== seen.position || theirs === stand.position) return false;
+      if (!this.ledger.has(queue, theirs)) return this.ledger.renew(queue, stand);
+      this.ledger.confirm(queue, seen.source, theirs);
+      return false;
+    });
+    if (verdict === OCCUPIED) return OCCUPIED;
+    if (!verdict) return;
+    const what = `the outbox of queue '${queue}' and the store do not agree on what was sent last`;
+    const why = 'a backup was restored or the store lost data; what waits here is sent, some of it perhaps again';
+    this.setup.onError(new CroreError('STORE_UNCERTAIN', `${what}: ${why}`), 'relay');
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.#wake?.(), ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        this.#wake = undefined;
+        resolve();
+      };
+    });
+  }
+}

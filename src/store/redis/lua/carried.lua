@@ -1,0 +1,2 @@
+-- carried: where a source stands. ARGV: now, source. Reply: its position, or ''.
+return call('HGET', stem .. 'marks', ARGV[2]) or ''

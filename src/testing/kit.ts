@@ -1,0 +1,204 @@
+import { Crore, engineOf } from '../crore.js';
+import { checkInteger, checkOneOf, checkOptions, describe } from '../engine/check.js';
+import { CroreError } from '../errors.js';
+import type { JobView } from '../handle.js';
+import { type Duration, milliseconds } from '../job/duration.js';
+import { STATES, type State } from '../job/job.js';
+import { openStore } from '../store/open.js';
+import type { Counts, Store, WorkerInfo } from '../store/store.js';
+import type { Worker } from '../worker/worker.js';
+import { seededRandom, VirtualClock } from './clock.js';
+import { Quiet, type Rest, type Restless } from './quiet.js';
+import { Time } from './time.js';
+import { STEPS, type Step, Wire } from './wire.js';
+
+export interface TestingOptions {
+  /** What the clock says at first; default 2030-01-01 00:00 UTC. */
+  now?: Date | number;
+  /** Seed of all randomness, such as the jitter of backoffs; default 1. */
+  seed?: number;
+  /** A SQLite file in place of memory, for applications that use `addIn`. */
+  file?: string;
+  /** Real time that handlers get to make progress before `advance` goes on without them and `drain` fails; default 2 s. */
+  patience?: Duration;
+}
+
+export interface KillOptions {
+  /** The step at which the worker dies; default at once. */
+  at?: Step;
+}
+
+export interface Inspection<T, R> {
+  counts: Counts;
+  /** At most a thousand of each state. */
+  jobs: Record<State, JobView<T, R>[]>;
+  workers: (WorkerInfo & { killed: boolean })[];
+}
+
+/** Opens a connection for tests: the real engine on a store in memory, with a clock that the test moves. */
+export async function openTesting(options: TestingOptions = {}): Promise<Testing> {
+  checkOptions(options, ['now', 'seed', 'file', 'patience'], 'openTesting');
+  const now = Number(options.now ?? Date.UTC(2030, 0, 1));
+  if (!Number.isSafeInteger(now) || now < 0) throw new CroreError('BAD_OPTION', `now: ${options.now} is not a moment`);
+  const seed = options.seed === undefined ? 1 : checkInteger(options.seed, 'seed', 0);
+  const patience = options.patience === undefined ? 2_000 : milliseconds(options.patience, 'patience');
+  const clock = new VirtualClock(now);
+  const store = await openStore(`sqlite:${options.file ?? ':memory:'}`, { timeout: 10_000, clock: () => clock.now });
+  return new Testing(store, clock, seed, patience);
+}
+
+export class Testing {
+  /** A real connection; everything works as in production but the time, which stands still. */
+  readonly crore: Crore;
+  /** Trouble that was reported in the background, such as outcomes that came too late. */
+  readonly errors: Error[] = [];
+  readonly #store: Store;
+  readonly #clock: VirtualClock;
+  readonly #wire: Wire;
+  readonly #quiet: Quiet;
+  readonly #time: Time;
+  readonly #patience: number;
+  readonly #deaths = new Set<Promise<void>>();
+  /** Kills whose step has not come yet. */
+  readonly #armed = new Set<(died: boolean) => void>();
+  #advancing: Promise<void> = Promise.resolve();
+  #closing: Promise<void> | undefined;
+
+  constructor(store: Store, clock: VirtualClock, seed: number, patience: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#patience = patience;
+    this.#wire = new Wire(store);
+    const onError = (error: Error) => void this.errors.push(error);
+    const random = seededRandom(seed);
+    this.crore = new Crore(this.#wire.store, { timeout: 10_000, maxPayload: 1_048_576, onError, random });
+    this.#quiet = new Quiet(store, this.#wire, clock);
+    this.#time = new Time(clock, engineOf(this.crore), store, this.#wire);
+  }
+
+  /** What the clock says, in milliseconds. */
+  get now(): number {
+    return this.#clock.now;
+  }
+
+  /**
+   * Moves the clock, and does on the way what time would do: due jobs become ready, living workers beat, the leases of
+   * killed ones end. At each moment at which something is due, workers get to finish what they can.
+   */
+  async advance(duration: Duration): Promise<void> {
+    this.#checkOpen();
+    const ms = milliseconds(duration, 'advance');
+    const settle = async () => {
+      const { restless, ranOut } = await this.#settle();
+      if (ranOut) this.#quiet.overlook(restless);
+    };
+    // One after the other, should two be asked for at once.
+    const advancing = this.#advancing.then(() => this.#time.advance(ms, settle));
+    this.#advancing = advancing.catch(() => {});
+    await advancing;
+  }
+
+  /** Resolves when `duration` has passed on the clock of the kit: for handlers that take their time. */
+  sleep(duration: Duration, options: { signal?: AbortSignal } = {}): Promise<void> {
+    checkOptions(options, ['signal'], 'sleep');
+    return this.#clock.sleep(milliseconds(duration, 'sleep'), options.signal);
+  }
+
+  /**
+   * Resolves when nothing is ready or active any more, in this queue or in all that have workers; what killed workers hold
+   * does not count. Fails when nothing happens for as long as the patience of the kit lasts, and says what is stuck.
+   */
+  async drain(queue?: string): Promise<void> {
+    this.#checkOpen();
+    this.#quiet.overlook([]);
+    const { restless } = await this.#settle(queue);
+    if (restless.length === 0) return;
+    const words = await Promise.all(restless.map((one) => this.#describe(one)));
+    throw new CroreError('TIMEOUT', `drain: ${words.join('; ')}`);
+  }
+
+  /**
+   * Lets a worker die as by kill -9, at once or at its next such step: nothing of it reaches the store any more, its jobs
+   * stay leased until `advance` has passed the end of its lease. Resolves when it is dead; false: the kit was closed before.
+   */
+  kill<T>(worker: Worker<T>, options: KillOptions = {}): Promise<boolean> {
+    this.#checkOpen();
+    checkOptions(options, ['at'], 'kill');
+    const id = (worker as { id?: unknown } | undefined)?.id;
+    if (typeof id !== 'string' || !this.#wire.living.has(id)) {
+      throw new CroreError('BAD_OPTION', `kill: ${describe(id ?? worker)} is not a living worker of this kit`);
+    }
+    const at = options.at === undefined ? undefined : checkOneOf(options.at, 'at', STEPS);
+    return new Promise((resolve) => {
+      this.#armed.add(resolve);
+      const died = () => {
+        this.#armed.delete(resolve);
+        const death = this.#bury(worker, id);
+        this.#deaths.add(death);
+        void death.finally(() => this.#deaths.delete(death)).then(() => resolve(true));
+      };
+      this.#wire.arm(id, at ?? 'claimed', died);
+      if (at === undefined) this.#wire.cut(id);
+    });
+  }
+
+  /** All there is to see of a queue. */
+  async inspect<T = unknown, R = unknown>(queue: string): Promise<Inspection<T, R>> {
+    const door = this.crore.queue<T, R>(queue);
+    const [counts, workers, ...pages] = await Promise.all([
+      door.count(),
+      door.workers(),
+      ...STATES.map((state) => door.list(state, { limit: 1_000 })),
+    ]);
+    const jobs = Object.fromEntries(STATES.map((state, i) => [state, pages[i]!.jobs]));
+    return {
+      counts,
+      jobs: jobs as Inspection<T, R>['jobs'],
+      workers: workers.map((worker) => ({ ...worker, killed: this.#wire.dead.has(worker.id) })),
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#clock.stop();
+    for (const resolve of this.#armed) resolve(false);
+    await Promise.all(this.#deaths);
+    await this.crore.close();
+  }
+
+  /** The remains in this process: handlers are stopped, their results ignored, the worker lets go of its timers. */
+  async #bury(worker: { close(): Promise<void> }, id: string): Promise<void> {
+    await this.#wire.silence(id);
+    await worker.close();
+  }
+
+  async #settle(queue?: string): Promise<Rest> {
+    const rest = await this.#quiet.wait(this.#patience, queue);
+    await Promise.all(this.#deaths);
+    return rest;
+  }
+
+  async #describe({ queue, ready, active, workers, paused, held }: Restless): Promise<string> {
+    const { jobs } = await this.#store.list(queue, { state: active > 0 ? 'active' : 'ready', limit: 3 });
+    const names = jobs.map((job) => `'${job.id}'`).join(', ');
+    const why = paused
+      ? 'it is paused'
+      : workers === 0
+        ? 'nobody works on it'
+        : held
+          ? 'its pace lets nothing start until the clock is moved'
+          : this.#clock.sleepers > 0
+            ? 'its handlers sleep until the clock is moved'
+            : `nothing has happened for ${this.#patience} ms`;
+    const what = `queue '${queue}' has ${ready} ready and ${active} active${names ? ` (${names})` : ''}`;
+    return `${what}, and ${why}`;
+  }
+
+  #checkOpen(): void {
+    if (this.#closing) throw new CroreError('CLOSED', 'the testing kit has been closed');
+  }
+}

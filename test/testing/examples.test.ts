@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../dist/store/sqlite/driver.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The name of the library that Crore uses here. */
+function sqliteLibrary(): string {
+  const db = openDatabase(':memory:');
+  const packaged = createRequire(import.meta.url)('@photostructure/sqlite').DatabaseSync;
+  return db.constructor === packaged || db instanceof packaged ? '@photostructure/sqlite' : 'node:sqlite';
+}
+
+describe('what is shown to newcomers works', () => {
+  let dir: string;
+
+  beforeAll(() => {
+    dir = mkdtempSync(join(tmpdir(), 'crore-examples-'));
+    mkdirSync(join(dir, 'node_modules'));
+    symlinkSync(root, join(dir, 'node_modules', 'crore'));
+    symlinkSync(join(root, 'node_modules', '@photostructure'), join(dir, 'node_modules', '@photostructure'));
+  });
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  const run = (args: string[], cwd = dir) => {
+    const env = { ...process.env, CRORE_STORE: 'sqlite:queues.db', NODE_TEST_CONTEXT: undefined };
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+      cwd,
+      env,
+      encoding: 'utf8',
+      timeout: 50_000,
+    });
+    return { status, text: stdout + stderr };
+  };
+  const blocks = (page: string) =>
+    [...readFileSync(join(root, 'docs', page), 'utf8').matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code!);
+
+  it('examples/bookshop: its own tests pass', () => {
+    const { status, text } = run(['--test', 'examples/bookshop/bookshop.test.mjs'], root);
+    expect(status, text).toBe(0);
+    expect(text).toMatch(/^# pass 7$/m);
+  });
+
+  it('docs/testing.md: the tests on the page pass', () => {
+    const [code] = blocks('testing.md');
+    writeFileSync(join(dir, 'page.test.mjs'), code!);
+    const { status, text } = run(['--test', 'page.test.mjs']);
+    expect(status, text).toBe(0);
+    expect(text).toMatch(/^# pass 3$/m);
+  });
+
+  it('docs/transactions.md: both ways work as shown', () => {
+    const outputs = blocks('transactions.md').map((code, i) => {
+      writeFileSync(join(dir, `way${i}.mjs`), code.replace("'@photostructure/sqlite'", `'${sqliteLibrary()}'`));
+      const { status, text } = run([`way${i}.mjs`]);
+      expect(status, text).toBe(0);
+      return text;
+    });
+    expect(outputs).toHaveLength(2);
+    expect(outputs[0]).toBe('sent to ada@example.org\n');
+    expect(outputs[1]).toContain('ready: 1');
+  });
+});
