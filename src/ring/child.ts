@@ -1,5 +1,6 @@
 import type { ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
 import type { Guard } from './guard.js';
 import type { Plan } from './plan.js';
 
@@ -37,6 +38,11 @@ export class Child {
     return this.process?.pid;
   }
 
+  /** What the child writes, where its plan asks for a pipe. */
+  get stdout(): Readable | null {
+    return this.process?.stdout ?? null;
+  }
+
   /** Signals the child alone. */
   signal(name: NodeJS.Signals): void {
     if (!this.over) this.kill(this.pid ?? 0, name);
@@ -62,7 +68,7 @@ function launch(start: typeof spawn, plan: Plan): ChildProcess {
   const child = start(plan.file, [...plan.args], {
     env: plan.env,
     detached: true,
-    stdio: [item ? 'pipe' : (plan.stdin as 'inherit' | 'ignore'), 'inherit', 'inherit'],
+    stdio: [item ? 'pipe' : (plan.stdin as 'inherit' | 'ignore'), plan.stdout ?? 'inherit', 'inherit'],
   });
   // A child that does not read its input is no fault.
   child.stdin?.on('error', () => {});
