@@ -17,6 +17,7 @@ export class Child {
   readonly ended: Promise<Outcome>;
   private readonly process: ChildProcess | undefined;
   private over = false;
+  private killer: NodeJS.Timeout | undefined;
 
   constructor(start: typeof spawn, plan: Plan, guard: Guard) {
     guard.ready();
@@ -29,6 +30,9 @@ export class Child {
     if (this.pid) guard.watch(this.pid);
     this.ended = outcome(this.process, plan.file).then((result) => {
       this.over = true;
+      clearTimeout(this.killer);
+      // What is ended by us ends whole: its work is about to be somebody else's, and nothing it left behind may go on with it.
+      if (this.killer) this.signalGroup('SIGKILL');
       if (this.pid) guard.forget(this.pid);
       return result;
     });
@@ -51,6 +55,16 @@ export class Child {
   /** Signals the child and everything it started that stayed in its group, also when the child itself is gone. */
   signalGroup(name: NodeJS.Signals): void {
     this.kill(-(this.pid ?? 0), name);
+  }
+
+  /** Asks the whole group to end, and kills what is left of it after the grace; a second call sets the time anew. */
+  end(graceMs: number): void {
+    if (this.over) return;
+    clearTimeout(this.killer);
+    this.killer = setTimeout(() => this.signalGroup('SIGKILL'), graceMs);
+    this.signalGroup('SIGTERM');
+    // A stopped process hears SIGTERM only when it goes on.
+    this.signalGroup('SIGCONT');
   }
 
   private kill(target: number, name: NodeJS.Signals): void {
