@@ -11,9 +11,13 @@ export async function main(argv: string[]): Promise<void> {
     process.exitCode = await dispatch(command, rest);
   } catch (error) {
     const known = error instanceof CroreError;
-    process.stderr.write(`crore: ${known ? error.message : ((error as Error).stack ?? error)}\n`);
+    process.stderr.write(`crore: ${known ? oneLine(error.message) : ((error as Error).stack ?? error)}\n`);
     process.exitCode = known ? ERRORS[error.code].exit : 1;
   }
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ');
 }
 
 async function dispatch(command: string | undefined, rest: string[]): Promise<number> {
@@ -47,6 +51,8 @@ ${lines.join('\n')}
 
 Examples:
   crore demo --for 20
+  crore push mails '{"to":"ada@example.org"}'
+  crore work mails -- ./send-mail {}
   crore ring -u redis://localhost -k feeds -c ./poll.sh {}
 
 The store is --store, else $CRORE_STORE, else sqlite:crore.db. The library is documented in README.md and docs/.
