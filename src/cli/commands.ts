@@ -57,6 +57,12 @@ export const COMMANDS: readonly Listed[] = [
     load: () => import('./worker.js'),
   },
   {
+    name: 'schedule',
+    usage: 'schedule ls|add|rm|run [NAME]',
+    summary: 'Have jobs made again and again, by a cron expression or every so often.',
+    load: () => import('./schedule.js'),
+  },
+  {
     name: 'demo',
     usage: 'demo [--for SECONDS]',
     summary: 'Watch jobs come, run, fail and be retried while a worker is killed now and then.',

@@ -4,7 +4,7 @@ import { type ActiveJob, CroreError, Fatal } from '../index.js';
 import { Child, type Outcome } from '../ring/child.js';
 import type { Guard } from '../ring/guard.js';
 import { type Plan, planChild } from '../ring/plan.js';
-import { readValue } from './push.js';
+import { readValue } from './payload.js';
 import { valueText } from './show.js';
 import type { Verdict } from './verdict.js';
 

@@ -3,6 +3,7 @@ import { checkName } from '../engine/check.js';
 import { CroreError } from '../errors.js';
 import type { Filter, JobView, Queue, State } from '../index.js';
 import { type Output, printable } from './output.js';
+import { given } from './payload.js';
 import { jobTable } from './show.js';
 import { time, whole } from './values.js';
 
@@ -82,13 +83,12 @@ export function filterable(command: Command): Command {
 }
 
 export function filterOf(options: FilterOptions): Omit<Filter, 'state'> {
-  const all = {
+  return given({
     id: options.prefix,
     text: options.match,
     before: time(options.before, '--before'),
     after: time(options.after, '--after'),
-  };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  });
 }
 
 export interface ListOptions extends FilterOptions {

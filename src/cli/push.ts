@@ -1,29 +1,32 @@
-import { isUtf8 } from 'node:buffer';
 import { checkName } from '../engine/check.js';
 import { CroreError } from '../errors.js';
 import type { AddOptions, Handle, Limits, Queue } from '../index.js';
 import { action, answer, type Session, type StoreOptions, withStore } from './action.js';
 import { lineGroups } from './lines.js';
 import { printable } from './output.js';
+import {
+  argumentBytes,
+  given,
+  JOB_LINE,
+  type JobLine,
+  jobLine,
+  readText,
+  readValue,
+  resolveJobLine,
+} from './payload.js';
 import { program, storeOptions } from './program.js';
 import { duration, notBoth, time, whole } from './values.js';
 
-interface PushOptions extends StoreOptions {
+interface PushOptions extends StoreOptions, JobLine {
   delay?: string;
   at?: string;
-  priority?: string;
-  unique?: string;
-  reserve?: string;
-  attempts?: string;
-  backoff?: string;
   id?: string;
   limit?: string;
-  text?: boolean;
   raw?: boolean;
 }
 
 /** What only jobs can be asked. */
-const JOB_OPTIONS = ['delay', 'at', 'priority', 'unique', 'reserve', 'attempts', 'backoff', 'id', 'text'] as const;
+const JOB_OPTIONS = ['delay', 'at', 'id', ...JOB_LINE] as const;
 /** The library's own limit for a payload. */
 const LONGEST = 1_048_576;
 
@@ -45,16 +48,10 @@ export function run(argv: string[]): Promise<number> {
     .argument('[payload...]', "After '--' also such as begin with a dash.")
     .option('--delay <time>', "Not before this much time has passed, such as '10s', '5m', '2h'.")
     .option('--at <time>', 'Not before this moment, in ISO.')
-    .option('--priority <n>', 'Higher runs first (default: 0).')
-    .option('--unique <key>', 'Only one job with this key waits or runs at a time.')
-    .option('--reserve <time>', 'An attempt that takes longer has failed.')
-    .option('--attempts <n>', 'How often it may be tried (default: 5).')
-    .option('--backoff <time>', 'Wait this long between attempts (default: 1s and growing).')
     .option('--id <id>', 'Identity within the queue, for a single payload (default: made up).')
     .option('--limit <n>', 'Add nothing to a queue in which so many already wait.')
-    .option('--text', 'Take payloads as text, whatever they look like.')
     .option('--raw', 'Push raw tasks, the very bytes given.');
-  action(storeOptions(command), push);
+  action(storeOptions(jobLine(command)), push);
   return answer(command, argv);
 }
 
@@ -66,8 +63,8 @@ async function push(name: string, payloads: string[], options: PushOptions): Pro
     throw new CroreError('BAD_OPTION', 'no payload: give some as arguments, or as lines on standard input');
   }
   if (asked?.id !== undefined && payloads.length > 1) throw severalForId();
-  const given = payloads.map((payload) => Buffer.from(payload));
-  const groups = payloads.length > 0 ? [given] : lineGroups(process.stdin, LONGEST);
+  const lines = payloads.map(argumentBytes);
+  const groups = payloads.length > 0 ? [lines] : lineGroups(process.stdin, LONGEST);
   const work = (session: Session) => pushAll(session, name, limits, groups, options, asked);
   return withStore(options, work, { create: true });
 }
@@ -136,32 +133,11 @@ function refuseJobOptions(options: PushOptions): undefined {
 
 function jobOptions(options: PushOptions): AddOptions {
   notBoth(options, 'delay', 'at');
-  const all: AddOptions = {
-    id: options.id === undefined ? undefined : checkName(options.id, '--id'),
-    delay: duration(options.delay, '--delay'),
-    at: time(options.at, '--at'),
-    priority: whole(options.priority, '--priority', -1_000_000, 1_000_000),
-    unique: options.unique === undefined ? undefined : checkName(options.unique, '--unique'),
-    reservation: duration(options.reserve, '--reserve'),
-    attempts: whole(options.attempts, '--attempts', 1, 1_000_000),
-    backoff: duration(options.backoff, '--backoff'),
+  const { id, delay, at } = options;
+  const own = {
+    id: id === undefined ? undefined : checkName(id, '--id'),
+    delay: duration(delay, '--delay'),
+    at: time(at, '--at'),
   };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
-}
-
-/** Text that is not UTF-8 stays the bytes it is. */
-export function readText(bytes: Buffer): unknown {
-  return isUtf8(bytes) ? bytes.toString() : new Uint8Array(bytes);
-}
-
-export function readValue(bytes: Buffer): unknown {
-  const text = readText(bytes);
-  if (typeof text !== 'string') return text;
-  // A number with more digits than JavaScript keeps would not be the one that was given.
-  if (/^\s*-?\d+\s*$/.test(text) && !Number.isSafeInteger(Number(text))) return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  return { ...given(own), ...resolveJobLine(options) };
 }
