@@ -21,6 +21,8 @@ export interface ShiftEvents {
 
 /** Between two looks at whether the queue is empty. */
 const LOOK = 100;
+/** What is due within this counts as ready: the store's clock may be a little behind or ahead of ours. */
+const SOON = 500;
 /** The library gives jobs back when this is over; children are dead by then, so that nobody gets a job that still runs. */
 const MARGIN = 10_000;
 
@@ -112,13 +114,18 @@ export class Shift {
     }
   }
 
-  /** Nothing is ready or due, and what was so a moment ago is not in our own hands. */
+  /** Nothing is ready before and after we hold nothing: so nothing was being claimed by us, nor on its way back. */
   async #isEmpty(worker: string): Promise<boolean> {
-    const { ready } = await this.#queue.count();
-    if (ready > 0) return false;
-    const { jobs } = await this.#queue.list('scheduled', { limit: 1 });
-    if (jobs.some(({ runAt }) => runAt !== undefined && runAt <= Date.now())) return false;
+    if (await this.#hasWork()) return false;
     const workers = await this.#queue.workers();
-    return !workers.some(({ id, holds }) => id === worker && holds > 0);
+    if (workers.some(({ id, holds }) => id === worker && holds > 0)) return false;
+    return !(await this.#hasWork());
+  }
+
+  async #hasWork(): Promise<boolean> {
+    const { ready } = await this.#queue.count();
+    if (ready > 0) return true;
+    const { jobs } = await this.#queue.list('scheduled', { limit: 1 });
+    return jobs.some(({ runAt }) => runAt !== undefined && runAt <= Date.now() + SOON);
   }
 }
