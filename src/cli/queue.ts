@@ -11,6 +11,7 @@ interface Row {
   queue: string;
   counts: Counts;
   workers: number;
+  paused: boolean;
 }
 
 /** Queues that are asked about at the same time. */
@@ -71,8 +72,9 @@ async function list(names: string[], options: StoreOptions): Promise<number> {
           colour: (row: Row) => (row.counts[state] > 0 ? colourOf(state) : 'dim'),
         })),
         { title: 'workers', of: (row) => row.workers },
+        { title: '', of: (row) => (row.paused ? 'paused' : ''), colour: () => 'yellow' },
       ],
-      ({ queue, counts, workers }) => ({ queue, ...counts, workers }),
+      ({ queue, counts, workers, paused }) => ({ queue, ...counts, workers, paused }),
     );
     for (let i = 0; i < asked.length && !out.closed; i += TOGETHER) {
       show(await Promise.all(asked.slice(i, i + TOGETHER).map((name) => look(crore, name))));
@@ -83,8 +85,8 @@ async function list(names: string[], options: StoreOptions): Promise<number> {
 
 async function look(crore: Crore, name: string): Promise<Row> {
   const queue = crore.queue(name);
-  const [counts, workers] = await Promise.all([queue.count(), queue.workers()]);
-  return { queue: name, counts, workers: workers.length };
+  const [counts, workers, paused] = await Promise.all([queue.count(), queue.workers(), queue.isPaused()]);
+  return { queue: name, counts, workers: workers.length, paused };
 }
 
 async function setPaused(names: string[], options: StoreOptions, paused: boolean): Promise<number> {

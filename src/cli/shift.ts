@@ -123,7 +123,8 @@ export class Shift {
   }
 
   async #hasWork(): Promise<boolean> {
-    const { ready } = await this.#queue.count();
+    const [{ ready }, paused] = await Promise.all([this.#queue.count(), this.#queue.isPaused()]);
+    if (paused) return false; // nothing of it will be handed out: waiting for that could take for ever
     if (ready > 0) return true;
     const { jobs } = await this.#queue.list('scheduled', { limit: 1 });
     return jobs.some(({ runAt }) => runAt !== undefined && runAt <= Date.now() + SOON);

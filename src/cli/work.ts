@@ -60,7 +60,7 @@ export function run(argv: string[]): Promise<number> {
     .option('--lease <time>', 'A worker not heard of for this long is dead, and its jobs go to others (default: 10s).')
     .option('--name <name>', 'Name of the worker (default: host and process id).')
     .option('--once', 'Work on one job, or on none if none is ready, and end.')
-    .option('--drain', 'End when nothing is ready.')
+    .option('--drain', 'End when nothing is ready, or the queue is paused.')
     .option('-q, --quiet', 'No line on standard error for each job.');
   action(storeOptions(command), (queue: string, options: WorkLine) => work(queue, executable, options));
   return answer(command, line);

@@ -25,6 +25,18 @@ export class Line {
   }
 }
 
+const LINES = fileURLToPath(new URL('../../support/programs/lines.mjs', import.meta.url));
+
+/** What many command lines come to, run by one process: for those that need no store and no signals. */
+export async function runMany(
+  lines: string[][],
+  options: StartOptions = {},
+): Promise<Omit<Result, 'stdout' | 'signal'>[]> {
+  const { out, err } = await start([JSON.stringify(lines)], { ...options, command: [process.execPath, LINES] }).ended;
+  if (err !== '') throw new Error(err);
+  return objects(out);
+}
+
 /** The objects in some lines, each of which must be one. */
 export function objects<T = Record<string, unknown>>(text: string): T[] {
   return text
