@@ -11,6 +11,8 @@ import type { Verdict } from './verdict.js';
 /** How executables are run for jobs. */
 export interface ErrandSettings {
   command: readonly string[];
+  /** What children inherit, read once: the real environment is slow to walk. */
+  env: NodeJS.ProcessEnv;
   /** Variable that holds the payload; '' for none. */
   envVar: string;
   /** The payload goes to standard input. */
@@ -151,9 +153,8 @@ export class Errand {
 /** What to start for a job; throws `Fatal` for a payload that no process can be given. */
 export function planErrand(job: ActiveJob<unknown>, settings: ErrandSettings, mark: string): Plan {
   const { command, envVar, stdin, result, json } = settings;
-  const { CRORE_PAYLOAD: _, ...inherited } = process.env;
   const env = {
-    ...inherited,
+    ...settings.env,
     CRORE_ID: job.id ?? '',
     CRORE_QUEUE: job.queue,
     CRORE_ATTEMPT: String(job.attempt),

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { CroreError, ERRORS } from '../errors.js';
 import { COMMANDS } from './commands.js';
+import { print } from './output.js';
 
 const BAD_USAGE = 2;
 
@@ -21,15 +22,16 @@ function oneLine(text: string): string {
 }
 
 async function dispatch(command: string | undefined, rest: string[]): Promise<number> {
+  if (command === 'help' && rest.length > 0) return dispatch(rest[0], [...rest.slice(1), '--help']);
   switch (command) {
     case '--version':
-      process.stdout.write(`${version()}\n`);
+      print(`${version()}\n`);
       return 0;
     case undefined:
     case 'help':
     case '--help':
     case '-h':
-      process.stdout.write(help());
+      print(help());
       return command === undefined ? BAD_USAGE : 0;
   }
   const listed = COMMANDS.find(({ name }) => name === command);

@@ -1,5 +1,11 @@
 import { showItem } from '../ring/log.js';
 
+/** Prints text; a reader that is gone, as after `| head -1`, is no error. */
+export function print(text: string): void {
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => {});
+  process.stdout.write(text);
+}
+
 export interface Column<Row> {
   title: string;
   of: (row: Row) => string | number;

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { CroreError } from '../errors.js';
+import { print } from './output.js';
 
 export const BAD_USAGE = 2;
 
@@ -26,7 +27,7 @@ export function withExamples(command: Command, examples: About['examples']): Com
 function quiet(command: Command): Command {
   return command
     .exitOverride()
-    .configureOutput({ writeErr: () => {} })
+    .configureOutput({ writeOut: print, writeErr: () => {} })
     .helpOption('-h, --help', 'Print this.')
     .showHelpAfterError(false);
 }

@@ -95,10 +95,12 @@ function resolve(queue: string, executable: string[] | undefined, options: WorkL
     lease,
     name: options.name,
   };
+  const { CRORE_PAYLOAD: _, ...env } = process.env; // that of a worker around this one
   resolveWorkOptions(workOptions); // refuses what makes no sense before anything is opened
   return {
     queue,
     command: checkExecutable(executable),
+    env,
     envVar: options.env === undefined ? (options.stdin ? '' : 'CRORE_PAYLOAD') : checkVariable(options.env),
     stdin: options.stdin === true,
     result: options.result === true,

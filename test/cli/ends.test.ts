@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Crore, open, type Queue } from '../../dist/index.js';
-import { childrenOf, livingGroup } from '../ring/support/proc.js';
+import { childrenOf, livingGroup, processes } from '../ring/support/proc.js';
 import { alive, type Running } from '../ring/support/w8y.js';
 import { RedisServer } from '../support/redis.js';
 import { STORES, type TestStore } from '../support/stores.js';
@@ -155,6 +155,21 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
     const other = queue.work((job) => crashes.resolve(job.crashes), { sweep: 100 });
     expect(await crashes.promise).toBe(1);
     await other.close();
+  });
+
+  it('Ctrl-Z: the executable stops with the worker, and goes on with it', async () => {
+    await queue.add('x', { id: 'x' });
+    const running = work(['--', 'sh', '-c', stays()]);
+    const pids = await tree(running);
+    const stopped = () => pids.every((pid) => processes().some((each) => each.pid === pid && each.state === 'T'));
+    running.signal('SIGTSTP');
+    await until('it stands still', stopped);
+    await until('so does the worker', () => processes().some((each) => each.pid === running.pid && each.state === 'T'));
+    running.signal('SIGCONT');
+    await until('it goes on', () => !stopped());
+    running.signal('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+    await gone(pids);
   });
 
   it('of its own accord: no guard is left when the worker has ended', async () => {

@@ -228,5 +228,7 @@ describe.each(STORES)('operations on %s', (_name, fresh) => {
       env: { ...process.env, CRORE_STORE: store.url },
     });
     expect({ stdout, stderr }).toEqual({ stdout: 'ID\nj0\n', stderr: 'code 0\n' });
+    const help = spawnSync('sh', ['-c', '"$0" "$1" push --help | true', process.execPath, bin], { encoding: 'utf8' });
+    expect(help.stderr).toBe('');
   });
 });
