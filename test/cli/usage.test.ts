@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../../dist/cli/commands.js';
+import { RedisServer } from '../support/redis.js';
 import { Line, runMany } from './support/crore.js';
 
 const bin = fileURLToPath(new URL('../../bin/crore', import.meta.url));
@@ -115,6 +116,20 @@ describe('the store of a command', () => {
     expect((await line.run(['push', 'q', 'x', '--store', url], { cwd: dir })).code).toBe(0);
     expect(await line.json('queue', 'ls', '--store', `@${file}`)).toMatchObject([{ queue: 'q', ready: 1 }]);
     expect(existsSync(join(dir, 'none.db'))).toBe(false);
+  });
+});
+
+describe('a password in the URL of a store', () => {
+  it('is not shown by ps', async () => {
+    const redis = await RedisServer.start(['--requirepass', 'secret'], { password: 'secret' });
+    const url = `redis://:secret@localhost:${redis.port}`;
+    const running = line.start(['push', 'q', '--store', url], { open: true });
+    running.write('x\n');
+    await running.says('\n');
+    expect(readFileSync(`/proc/${running.pid}/cmdline`, 'latin1')).not.toContain('secret');
+    running.endInput();
+    expect((await running.ended).code).toBe(0);
+    await redis.stop();
   });
 });
 
