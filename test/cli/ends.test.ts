@@ -12,7 +12,9 @@ const stays = (first = ':') =>
   `${first}; (echo pid $(exec sh -c 'echo $PPID'); sleep 60; :) & echo pid $$; wait; sleep 60`;
 const STUBBORN = stays("trap '' TERM");
 
-describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) => {
+describe.each(STORES)('the end of a child of crore work on %s', (storeName, fresh) => {
+  /** What has nothing to do with the store is told once. */
+  const once = it.runIf(storeName === 'sqlite');
   let store: TestStore;
   let line: Line;
   let crore: Crore;
@@ -36,8 +38,8 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
 
   const work = (args: string[]) => line.start(['work', name, ...args]);
   /** The pids of a child and its child. */
-  const tree = async (running: Running, trees = 1): Promise<number[]> => {
-    await until('the children say their pids', () => pidsIn(running.written.out).length === 2 * trees);
+  const tree = async (running: Running): Promise<number[]> => {
+    await until('the children say their pids', () => pidsIn(running.written.out).length >= 2);
     return pidsIn(running.written.out);
   };
   const gone = (pids: number[]) => until('the tree is gone', () => !pids.some(alive));
@@ -58,7 +60,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
     expect(await queue.workers()).toEqual([]);
   });
 
-  it('SIGINT: the same with exit code 130; a second signal kills at once', async () => {
+  once('SIGINT: the same with exit code 130; a second signal kills at once', async () => {
     await queue.add('x', { id: 'x' });
     const running = work(['--grace', '1h', '--', 'sh', '-c', STUBBORN]);
     const pids = await tree(running);
@@ -89,7 +91,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
 
   it('a lost lease: the group ends while another worker has the job', async () => {
     await queue.add('x', { id: 'x' });
-    const running = work(['--lease', '600ms', '--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
+    const running = work(['--lease', '2s', '--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
     const pids = await tree(running);
     running.signal('SIGSTOP');
     const taken = deferred<number>();
@@ -113,7 +115,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
 
   it('a queue that was cleared: nothing goes on working for it', async () => {
     await queue.add('x');
-    const running = work(['--lease', '600ms', '--', 'sh', '-c', stays()]);
+    const running = work(['--lease', '2s', '--', 'sh', '-c', stays()]);
     const pids = await tree(running);
     expect((await line.run(['queue', 'clear', name, '--yes'])).code).toBe(0);
     await gone(pids);
@@ -121,7 +123,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
     expect((await running.ended).code).toBe(0);
   });
 
-  it('--timeout: the group ends, and the job is tried again later', async () => {
+  once('--timeout: the group ends, and the job is tried again later', async () => {
     await queue.add('x', { id: 'x', backoff: '1h' });
     const running = work(['--timeout', '300ms', '--grace', '100ms', '--drain', '--', 'sh', '-c', STUBBORN]);
     const { code } = await running.ended;
@@ -146,7 +148,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
   it('kill -9 of the worker: no child is left, also none in a session of its own, and the job comes back', async () => {
     await queue.add('x', { id: 'x' });
     const body = `setsid sh -c 'echo pid $$; sleep 60; :' & ${STUBBORN}`;
-    const running = work(['--lease', '600ms', '--', 'sh', '-c', body]);
+    const running = work(['--lease', '2s', '--', 'sh', '-c', body]);
     await until('all say their pid', () => pidsIn(running.written.out).length === 3);
     const guards = childrenOf(running.pid);
     running.signal('SIGKILL');
@@ -157,7 +159,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
     await other.close();
   });
 
-  it('Ctrl-Z: the executable stops with the worker, and goes on with it', async () => {
+  once('Ctrl-Z: the executable stops with the worker, and goes on with it', async () => {
     await queue.add('x', { id: 'x' });
     const running = work(['--', 'sh', '-c', stays()]);
     const pids = await tree(running);
@@ -172,7 +174,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (_name, fresh) =
     await gone(pids);
   });
 
-  it('of its own accord: no guard is left when the worker has ended', async () => {
+  once('of its own accord: no guard is left when the worker has ended', async () => {
     await queue.add('x', { id: 'x' });
     const running = work(['--drain', '--', 'sh', '-c', 'echo pid $$; read line', 'sh']);
     await until('it is over', async () => (await queue.get('x'))?.state !== 'active');
@@ -188,7 +190,7 @@ describe('a store that goes away', () => {
     const line = new Line(redis.url);
     await line.json('push', 'q', 'x', '--id', 'x');
     const body = `[ "$CRORE_ATTEMPT" = 1 ] && [ ! -e ${redis.dir}/again ] || exit 0; touch ${redis.dir}/again; ${STUBBORN}`;
-    const running = line.start(['work', 'q', '--lease', '1s', '--grace', '1h', '--', 'sh', '-c', body]);
+    const running = line.start(['work', 'q', '--lease', '2s', '--grace', '1h', '--', 'sh', '-c', body]);
     await until('both say their pid', () => pidsIn(running.written.out).length === 2);
     await redis.down();
     await until('the tree is gone', () => !pidsIn(running.written.out).some(alive));

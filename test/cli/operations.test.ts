@@ -6,7 +6,9 @@ import { STORES, type TestStore } from '../support/stores.js';
 import { deferred } from '../support/wait.js';
 import { Line, objects } from './support/crore.js';
 
-describe.each(STORES)('operations on %s', (_name, fresh) => {
+describe.each(STORES)('operations on %s', (storeName, fresh) => {
+  /** What has nothing to do with the store is told once. */
+  const once = it.runIf(storeName === 'sqlite');
   let store: TestStore;
   let line: Line;
   let crore: Crore;
@@ -40,7 +42,7 @@ describe.each(STORES)('operations on %s', (_name, fresh) => {
   }
   const stateOf = async (id: string) => (await queue.get(id))?.state;
 
-  it('job show: everything about jobs, and exit code 1 for those that are not there', async () => {
+  once('job show: everything about jobs, and exit code 1 for those that are not there', async () => {
     await queue.add({ to: 'ada' }, { id: 'a', delay: '1h', headers: { trace: 't1' }, priority: 3 });
     await queue.add(Uint8Array.from([0xff]), { id: 'b' });
     const { code, out, err } = await line.run(['job', 'show', name, 'a', 'nobody']);
@@ -211,7 +213,7 @@ describe.each(STORES)('operations on %s', (_name, fresh) => {
     expect((await crore.schedules()).filter((each) => each.queue === name)).toEqual([]);
   });
 
-  it('what others chose cannot write on the terminal', async () => {
+  once('what others chose cannot write on the terminal', async () => {
     await queue.add('\x1b[2Jgone', { id: 'a\nb\x1b]0;title\x07' });
     const { out } = await line.run(['job', 'ls', name]);
     expect(out).toContain('a\\nb\\x1b]0;title\\x07');
@@ -219,7 +221,7 @@ describe.each(STORES)('operations on %s', (_name, fresh) => {
     expect(out).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
   });
 
-  it('a reader that closes the pipe early is no error', async () => {
+  once('a reader that closes the pipe early is no error', async () => {
     await queue.addMany(Array.from({ length: 3_000 }, (_x, i) => ({ payload: 'x'.repeat(50), id: `j${i}` })));
     const bin = fileURLToPath(new URL('../../bin/crore', import.meta.url));
     const pipe = `{ "$0" "$1" job ls ${name} --all; echo "code $?" >&2; } | head -2 | cut -c1-2`;

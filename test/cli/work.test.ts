@@ -18,7 +18,9 @@ async function durableRedis(): Promise<TestStore> {
   return { name: 'redis', url: redis.url, stop: () => redis.stop() };
 }
 
-describe.each(STORES)('crore work on %s', (_name, fresh) => {
+describe.each(STORES)('crore work on %s', (storeName, fresh) => {
+  /** What has nothing to do with the store is told once. */
+  const once = it.runIf(storeName === 'sqlite');
   let store: TestStore;
   let line: Line;
   let crore: Crore;
@@ -65,7 +67,7 @@ describe.each(STORES)('crore work on %s', (_name, fresh) => {
     expect(token).toMatch(/^1\b/);
   });
 
-  it('gives the payload in a variable of another name, or on standard input and nowhere else', async () => {
+  once('gives the payload in a variable of another name, or on standard input and nowhere else', async () => {
     await queue.add('p');
     const body = 'echo "$ITEM,$CRORE_PAYLOAD"';
     expect((await drain(['--env', 'ITEM', '--', 'sh', '-c', body])).out).toBe('p,\n');
@@ -76,7 +78,7 @@ describe.each(STORES)('crore work on %s', (_name, fresh) => {
     ]);
   });
 
-  it('passes its own standard input, output and error on', async () => {
+  once('passes its own standard input, output and error on', async () => {
     await queue.add('a');
     const { out, err } = await drain(['--', 'sh', '-c', 'cat; echo oops >&2'], 'from stdin');
     expect({ out, err }).toEqual({ out: 'from stdin', err: 'oops\n' });
@@ -119,7 +121,7 @@ describe.each(STORES)('crore work on %s', (_name, fresh) => {
     expect(jobs.map((job) => job?.result)).toEqual([{ a: 1 }, 'text', undefined, 42, 'x'.repeat(300_000)]);
   });
 
-  it('does not wait for a daemon that keeps the pipe of the result', async () => {
+  once('does not wait for a daemon that keeps the pipe of the result', async () => {
     await queue.add('x', { id: 'x' });
     await drain(['--result', '--', 'sh', '-c', 'sleep 6 2>/dev/null & echo started']);
     expect(await queue.get('x')).toMatchObject({ state: 'done', result: 'started' });
@@ -137,7 +139,7 @@ describe.each(STORES)('crore work on %s', (_name, fresh) => {
     expect(await queue.count()).toMatchObject({ dead: 2, ready: 0, active: 0 });
   });
 
-  it('declares a payload dead that no process can be given, and says which way could carry it', async () => {
+  once('declares a payload dead that no process can be given, and says which way could carry it', async () => {
     await queue.add('a\0b', { id: 'nul' });
     await queue.add('x'.repeat(200_000), { id: 'long' });
     const { code, err } = await line.run(['work', name, '--drain', '--', 'echo', '{}']);
@@ -173,7 +175,7 @@ describe.each(STORES)('crore work on %s', (_name, fresh) => {
     ]);
   });
 
-  it('prints an object for each job with --json, and nothing else on standard output', async () => {
+  once('prints an object for each job with --json, and nothing else on standard output', async () => {
     await queue.addMany([
       { payload: 0, id: 'good' },
       { payload: 100, id: 'bad' },
@@ -190,7 +192,7 @@ describe.each(STORES)('crore work on %s', (_name, fresh) => {
     ]);
   });
 
-  it('gives its job back and ends when the executable has gone away', async () => {
+  once('gives its job back and ends when the executable has gone away', async () => {
     await inFolder(async (dir) => {
       const tool = join(dir, 'tool');
       writeFileSync(tool, `#!/bin/sh\necho ran >>${dir}/log; rm ${tool}\n`);
