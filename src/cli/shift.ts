@@ -109,24 +109,31 @@ export class Shift {
   async #watchForEnd(worker: Worker<unknown>): Promise<void> {
     await worker.ready();
     while (!this.#stopping) {
-      if (this.#errands.size === 0 && (await this.#isEmpty(worker.id).catch(() => false))) this.stop(0);
+      if (this.#errands.size === 0 && (await this.#isEmpty().catch(() => false))) this.stop(0);
       else await new Promise((resolve) => setTimeout(resolve, LOOK));
     }
   }
 
-  /** Nothing is ready before and after we hold nothing: so nothing was being claimed by us, nor on its way back. */
-  async #isEmpty(worker: string): Promise<boolean> {
-    if (await this.#hasWork()) return false;
+  /**
+   * Whether nothing is left to do here. A job may change its state between two looks, so the order matters: we hold nothing,
+   * nothing is due, nothing is ready, we still hold nothing, and nothing has begun meanwhile. One that was not seen in any
+   * of these came later, or is somebody else's.
+   */
+  async #isEmpty(): Promise<boolean> {
+    const taken = this.#taken;
+    if ((await this.#holds()) || (await this.#hasWork()) || (await this.#holds())) return false;
+    return taken === this.#taken && this.#errands.size === 0;
+  }
+
+  async #holds(): Promise<boolean> {
     const workers = await this.#queue.workers();
-    if (workers.some(({ id, holds }) => id === worker && holds > 0)) return false;
-    return !(await this.#hasWork());
+    return workers.some(({ id, holds }) => id === this.#worker?.id && holds > 0);
   }
 
   async #hasWork(): Promise<boolean> {
-    const [{ ready }, paused] = await Promise.all([this.#queue.count(), this.#queue.isPaused()]);
-    if (paused) return false; // nothing of it will be handed out: waiting for that could take for ever
-    if (ready > 0) return true;
+    if (await this.#queue.isPaused()) return false; // none of it will be handed out, perhaps for ever
     const { jobs } = await this.#queue.list('scheduled', { limit: 1 });
-    return jobs.some(({ runAt }) => runAt !== undefined && runAt <= Date.now() + SOON);
+    if (jobs.some(({ runAt }) => runAt !== undefined && runAt <= Date.now() + SOON)) return true;
+    return (await this.#queue.count()).ready > 0;
   }
 }

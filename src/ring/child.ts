@@ -1,6 +1,7 @@
 import type { ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
+import { now } from './clock.js';
 import type { Guard } from './guard.js';
 import type { Plan } from './plan.js';
 
@@ -18,6 +19,7 @@ export class Child {
   private readonly process: ChildProcess | undefined;
   private over = false;
   private killer: NodeJS.Timeout | undefined;
+  private killAt = Number.POSITIVE_INFINITY;
 
   constructor(start: typeof spawn, plan: Plan, guard: Guard) {
     guard.ready();
@@ -57,11 +59,15 @@ export class Child {
     this.kill(-(this.pid ?? 0), name);
   }
 
-  /** Asks the whole group to end, and kills what is left of it after the grace; a second call sets the time anew. */
+  /** Asks the whole group to end, and kills what is left of it after the grace; a second call can only bring that forward. */
   end(graceMs: number): void {
     if (this.over) return;
-    clearTimeout(this.killer);
-    this.killer = setTimeout(() => this.signalGroup('SIGKILL'), graceMs);
+    const killAt = now() + graceMs;
+    if (killAt < this.killAt) {
+      clearTimeout(this.killer);
+      this.killer = setTimeout(() => this.signalGroup('SIGKILL'), graceMs);
+      this.killAt = killAt;
+    }
     this.signalGroup('SIGTERM');
     // A stopped process hears SIGTERM only when it goes on.
     this.signalGroup('SIGCONT');
