@@ -35,7 +35,7 @@ export const ERRORS = {
     grpc: 'FAILED_PRECONDITION',
     exit: 2,
   },
-  NOT_FOUND: { meaning: 'No such job.', grpc: 'NOT_FOUND', exit: 1 },
+  NOT_FOUND: { meaning: 'No such job, queue or schedule.', grpc: 'NOT_FOUND', exit: 1 },
   QUEUE_FULL: { meaning: 'The queue is at its limit and took nothing.', grpc: 'RESOURCE_EXHAUSTED', exit: 1 },
   LEASE_LOST: {
     meaning: 'The lease of this job is gone: it was cancelled, taken back, or given to another worker.',

@@ -230,6 +230,10 @@ export class Queue<T = unknown, R = unknown> {
     return this.#engine.store.pause(this.name, true);
   }
 
+  isPaused(): Promise<boolean> {
+    return this.#engine.store.isPaused(this.name);
+  }
+
   resume(): Promise<void> {
     return this.#engine.store.pause(this.name, false);
   }

@@ -15,6 +15,54 @@ interface Listed {
 /** Every command, in the order of the help. To add one: a file beside this one that exports `run`, and a row here. */
 export const COMMANDS: readonly Listed[] = [
   {
+    name: 'push',
+    usage: 'push QUEUE [PAYLOAD …]',
+    summary: 'Add jobs, from arguments or the lines of standard input; print their ids.',
+    load: () => import('./push.js'),
+  },
+  {
+    name: 'work',
+    usage: 'work QUEUE -- EXECUTABLE …',
+    summary: 'Run an executable for each job; its exit code decides what becomes of the job.',
+    load: () => import('./work.js'),
+  },
+  {
+    name: 'wait',
+    usage: 'wait QUEUE ID',
+    summary: 'Wait until a job has ended; print its result.',
+    load: () => import('./wait.js'),
+  },
+  {
+    name: 'job',
+    usage: 'job ls|show|retry|cancel|rm QUEUE [ID …]',
+    summary: 'Look at jobs, try dead ones again, cancel, forget.',
+    load: () => import('./job.js'),
+  },
+  {
+    name: 'dead',
+    usage: 'dead ls|retry|rm QUEUE [ID …]',
+    summary: 'Look at dead jobs, try them again, forget them: some, those that match, or all.',
+    load: () => import('./dead.js'),
+  },
+  {
+    name: 'queue',
+    usage: 'queue ls|pause|resume|clear [QUEUE]',
+    summary: 'Count, pause, resume and clear queues.',
+    load: () => import('./queue.js'),
+  },
+  {
+    name: 'worker',
+    usage: 'worker ls [QUEUE]',
+    summary: 'List live workers.',
+    load: () => import('./worker.js'),
+  },
+  {
+    name: 'schedule',
+    usage: 'schedule ls|add|rm|run [NAME]',
+    summary: 'Have jobs made again and again, by a cron expression or every so often.',
+    load: () => import('./schedule.js'),
+  },
+  {
     name: 'demo',
     usage: 'demo [--for SECONDS]',
     summary: 'Watch jobs come, run, fail and be retried while a worker is killed now and then.',

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { CroreError, ERRORS } from '../errors.js';
 import { COMMANDS } from './commands.js';
+import { print } from './output.js';
 
 const BAD_USAGE = 2;
 
@@ -11,21 +12,26 @@ export async function main(argv: string[]): Promise<void> {
     process.exitCode = await dispatch(command, rest);
   } catch (error) {
     const known = error instanceof CroreError;
-    process.stderr.write(`crore: ${known ? error.message : ((error as Error).stack ?? error)}\n`);
+    process.stderr.write(`crore: ${known ? oneLine(error.message) : ((error as Error).stack ?? error)}\n`);
     process.exitCode = known ? ERRORS[error.code].exit : 1;
   }
 }
 
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ');
+}
+
 async function dispatch(command: string | undefined, rest: string[]): Promise<number> {
+  if (command === 'help' && rest.length > 0) return dispatch(rest[0], [...rest.slice(1), '--help']);
   switch (command) {
     case '--version':
-      process.stdout.write(`${version()}\n`);
+      print(`${version()}\n`);
       return 0;
     case undefined:
     case 'help':
     case '--help':
     case '-h':
-      process.stdout.write(help());
+      print(help());
       return command === undefined ? BAD_USAGE : 0;
   }
   const listed = COMMANDS.find(({ name }) => name === command);
@@ -47,6 +53,8 @@ ${lines.join('\n')}
 
 Examples:
   crore demo --for 20
+  crore push mails '{"to":"ada@example.org"}'
+  crore work mails -- ./send-mail {}
   crore ring -u redis://localhost -k feeds -c ./poll.sh {}
 
 The store is --store, else $CRORE_STORE, else sqlite:crore.db. The library is documented in README.md and docs/.

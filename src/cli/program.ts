@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { CroreError } from '../errors.js';
+import { print } from './output.js';
 
 export const BAD_USAGE = 2;
 
@@ -13,16 +14,20 @@ export interface About {
 
 /** A command line with the habits of this house: unknown options are refused in one line, help ends with examples. */
 export function program({ name, summary, examples }: About): Command {
+  return withExamples(quiet(new Command(name).description(summary)), examples);
+}
+
+export function withExamples(command: Command, examples: About['examples']): Command {
   const width = Math.max(...examples.map(([line]) => line.length));
   const shown = examples.map(([line, what]) => `  ${line.padEnd(width)}   # ${what}`);
-  return quiet(new Command(name).description(summary)).addHelpText('after', `\nExamples:\n${shown.join('\n')}`);
+  return command.addHelpText('after', `\nExamples:\n${shown.join('\n')}`);
 }
 
 /** Errors are thrown, not printed; also of subcommands, which `command.command()` makes with these settings. */
 function quiet(command: Command): Command {
   return command
     .exitOverride()
-    .configureOutput({ writeErr: () => {} })
+    .configureOutput({ writeOut: print, writeErr: () => {} })
     .helpOption('-h, --help', 'Print this.')
     .showHelpAfterError(false);
 }
@@ -30,7 +35,10 @@ function quiet(command: Command): Command {
 /** The options every command that talks to a store has. */
 export function storeOptions(command: Command): Command {
   return command
-    .option('--store <url>', 'sqlite:FILE, redis://… (default: $CRORE_STORE, else sqlite:crore.db)')
+    .option(
+      '--store <url>',
+      'The store: sqlite:FILE, redis://…, or @FILE that holds the URL (default: $CRORE_STORE, else sqlite:crore.db).',
+    )
     .option('--json', 'Print one JSON object a line.');
 }
 
@@ -42,7 +50,7 @@ export async function parse(command: Command, argv: string[]): Promise<void> {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return;
     const help = error.code === 'commander.help';
-    const why = help ? 'a command is missing' : error.message.replace(/^error: /, '');
+    const why = help ? 'a command is missing' : error.message.replace(/^error: |\.$/g, '');
     throw new CroreError('BAD_OPTION', `${why}; '${command.name()} --help' explains`);
   }
 }

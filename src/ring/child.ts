@@ -1,5 +1,7 @@
 import type { ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import { now } from './clock.js';
 import type { Guard } from './guard.js';
 import type { Plan } from './plan.js';
 
@@ -16,6 +18,8 @@ export class Child {
   readonly ended: Promise<Outcome>;
   private readonly process: ChildProcess | undefined;
   private over = false;
+  private killer: NodeJS.Timeout | undefined;
+  private killAt = Number.POSITIVE_INFINITY;
 
   constructor(start: typeof spawn, plan: Plan, guard: Guard) {
     guard.ready();
@@ -28,6 +32,9 @@ export class Child {
     if (this.pid) guard.watch(this.pid);
     this.ended = outcome(this.process, plan.file).then((result) => {
       this.over = true;
+      clearTimeout(this.killer);
+      // What is ended by us ends whole: its work is about to be somebody else's, and nothing it left behind may go on with it.
+      if (this.killer) this.signalGroup('SIGKILL');
       if (this.pid) guard.forget(this.pid);
       return result;
     });
@@ -35,6 +42,11 @@ export class Child {
 
   get pid(): number | undefined {
     return this.process?.pid;
+  }
+
+  /** What the child writes, where its plan asks for a pipe. */
+  get stdout(): Readable | null {
+    return this.process?.stdout ?? null;
   }
 
   /** Signals the child alone. */
@@ -45,6 +57,20 @@ export class Child {
   /** Signals the child and everything it started that stayed in its group, also when the child itself is gone. */
   signalGroup(name: NodeJS.Signals): void {
     this.kill(-(this.pid ?? 0), name);
+  }
+
+  /** Asks the whole group to end, and kills what is left of it after the grace; a second call can only bring that forward. */
+  end(graceMs: number): void {
+    if (this.over) return;
+    const killAt = now() + graceMs;
+    if (killAt < this.killAt) {
+      clearTimeout(this.killer);
+      this.killer = setTimeout(() => this.signalGroup('SIGKILL'), graceMs);
+      this.killAt = killAt;
+    }
+    this.signalGroup('SIGTERM');
+    // A stopped process hears SIGTERM only when it goes on.
+    this.signalGroup('SIGCONT');
   }
 
   private kill(target: number, name: NodeJS.Signals): void {
@@ -62,7 +88,7 @@ function launch(start: typeof spawn, plan: Plan): ChildProcess {
   const child = start(plan.file, [...plan.args], {
     env: plan.env,
     detached: true,
-    stdio: [item ? 'pipe' : (plan.stdin as 'inherit' | 'ignore'), 'inherit', 'inherit'],
+    stdio: [item ? 'pipe' : (plan.stdin as 'inherit' | 'ignore'), plan.stdout ?? 'inherit', 'inherit'],
   });
   // A child that does not read its input is no fault.
   child.stdin?.on('error', () => {});

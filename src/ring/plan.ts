@@ -7,12 +7,16 @@ export interface Plan {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly stdin: 'inherit' | 'ignore' | Buffer;
+  /** A pipe for whoever reads it, or one of our own descriptors; default ours. */
+  readonly stdout?: 'pipe' | number;
 }
 
 export interface PlanOptions {
   readonly command: readonly string[];
   readonly envVar: string;
   readonly stdin: 'inherit' | 'null' | 'item';
+  /** What children inherit; default the environment of this process. */
+  readonly env?: NodeJS.ProcessEnv;
 }
 
 /** Linux takes no longer argument or variable, whatever the sum of them may be. */
@@ -52,7 +56,7 @@ export function planChild(item: Buffer, options: PlanOptions, mark: string): Pla
 function plain(item: Buffer, options: PlanOptions, mark: string): Plan {
   const [file, ...args] = options.command;
   const text = item.toString();
-  const env: NodeJS.ProcessEnv = { ...process.env, [MARK]: mark };
+  const env: NodeJS.ProcessEnv = { ...(options.env ?? process.env), [MARK]: mark };
   if (options.envVar !== '') env[options.envVar] = text;
   return { file: file!, args: args.map((arg) => arg.split('{}').join(text)), env, stdin: input(item, options.stdin) };
 }
@@ -63,7 +67,12 @@ function trampoline(item: Buffer, options: PlanOptions, mark: string): Plan | st
   const octal = escapeBytes(item);
   const words = command.map((word, i) => (i === 0 ? escapeText(word) : word.split('{}').map(escapeText).join(octal)));
   const args = ['-c', TRAMPOLINE, 'w8y', envVar, octal, ...words];
-  return { file: 'sh', args, env: { ...process.env, [MARK]: mark }, stdin: input(item, options.stdin) };
+  return {
+    file: 'sh',
+    args,
+    env: { ...(options.env ?? process.env), [MARK]: mark },
+    stdin: input(item, options.stdin),
+  };
 }
 
 function input(item: Buffer, kind: PlanOptions['stdin']): Plan['stdin'] {

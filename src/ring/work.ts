@@ -6,7 +6,6 @@ import { deadBy, type Lease, type Loss } from './keeper.js';
 export class Work {
   /** Why we ended it ourselves, if we did. */
   ending: 'lost' | 'timeout' | undefined;
-  private killer: NodeJS.Timeout | undefined;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -34,19 +33,12 @@ export class Work {
   async outcome(): Promise<Outcome> {
     const outcome = await this.child.ended;
     clearTimeout(this.timer);
-    clearTimeout(this.killer);
-    // The item is about to be somebody else's: what the child left behind in its group must not go on with it.
-    if (this.ending) this.child.signalGroup('SIGKILL');
     return outcome;
   }
 
   private end(why: 'lost' | 'timeout', graceMs: number): void {
     if (this.ending === 'lost') return;
     this.ending = why;
-    clearTimeout(this.killer);
-    this.killer = setTimeout(() => this.child.signalGroup('SIGKILL'), graceMs);
-    this.child.signalGroup('SIGTERM');
-    // A stopped process hears SIGTERM only when it goes on.
-    this.child.signalGroup('SIGCONT');
+    this.child.end(graceMs);
   }
 }

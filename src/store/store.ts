@@ -60,6 +60,7 @@ export interface Store {
   /** Drops the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
   pause(queue: string, paused: boolean): Promise<void>;
+  isPaused(queue: string): Promise<boolean>;
   /** Sets how fast a queue may be worked off; what is absent is not limited. */
   setPace(queue: string, pace: Pace): Promise<void>;
   pace(queue: string): Promise<Pace>;

@@ -19,6 +19,7 @@ const LONGEST_ERROR = 4_096;
 
 /** The handler returned. */
 export function returned(job: RunningJob<unknown>, value: unknown, context: OutcomeContext): Settlement {
+  if (job.released) return givenBack(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (value === undefined) return settlement(job, finish(job), context);
   try {
@@ -31,6 +32,7 @@ export function returned(job: RunningJob<unknown>, value: unknown, context: Outc
 
 /** The handler threw. */
 export function threw(job: RunningJob<unknown>, error: unknown, context: OutcomeContext): Settlement {
+  if (job.released) return givenBack(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (job.stopped) return settlement(job, release(job), context);
   const message = messageOf(error);

@@ -25,6 +25,8 @@ export interface ActiveJob<T> {
   log(line: string): Promise<void>;
   /** Asks for another delivery after `delay`, without charging an attempt; then return. */
   snooze(delay: Duration): void;
+  /** Gives the job back to the front of its queue, without charging an attempt; then return. */
+  release(): void;
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
@@ -40,6 +42,8 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   #payload: T | undefined;
   #decoded = false;
   snoozed: number | undefined;
+  /** The handler gave it back. */
+  released = false;
   /** Settled behind the handler's back: whatever it still returns is ignored. */
   over = false;
   /** Why the handler was told to stop, if it was. */
@@ -114,6 +118,10 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
 
   snooze(delay: Duration): void {
     this.snoozed = milliseconds(delay, 'snooze');
+  }
+
+  release(): void {
+    this.released = true;
   }
 
   async #write(note: Note): Promise<void> {

@@ -152,7 +152,10 @@ export class Worker<T> {
   #late(recovered: boolean): void {
     this.#intake.hold(!recovered);
     if (recovered) return;
-    this.#slots.stopAll(new CroreError('LEASE_LOST', 'the store cannot be reached and the lease is about to end'));
+    const cause = new CroreError('STORE_UNREACHABLE', 'no beat gets through');
+    this.#slots.stopAll(
+      new CroreError('LEASE_LOST', 'the store cannot be reached and the lease is about to end', { cause }),
+    );
   }
 
   async #close(): Promise<void> {

@@ -165,6 +165,18 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(reasons).toEqual(['TIMEOUT']);
   });
 
+  it('is given back without charging an attempt when its handler releases it', async () => {
+    const queue = fresh<string, number>();
+    let deliveries = 0;
+    queue.work(async (job) => {
+      if (deliveries++ < 3) return job.release() as never;
+      return job.attempt;
+    });
+    expect(await (await queue.add('x', { attempts: 1 })).finished({ timeout: '10s' })).toBe(1);
+    await queue.push('task');
+    await until('the task is worked on, too', () => deliveries === 5);
+  });
+
   it('snoozes without charging an attempt', async () => {
     const queue = fresh<string, number>();
     let snoozes = 0;

@@ -268,6 +268,10 @@ export class RedisStore implements Store {
     await this.#run('pause', queue, [this.#time(), paused ? '1' : '0']);
   }
 
+  async isPaused(queue: string): Promise<boolean> {
+    return (await this.#client.call('HEXISTS', `${this.#keys.queue(queue).stem}meta`, 'paused')) === 1;
+  }
+
   async setPace(queue: string, pace: Pace): Promise<void> {
     await this.#register(queue);
     await this.#run('pace', queue, [this.#time(), paceText(pace)]);

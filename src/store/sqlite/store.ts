@@ -221,6 +221,10 @@ export class SqliteStore implements Store {
     if (!paused) this.#emit(queue, { type: 'work' });
   }
 
+  isPaused(queue: string): Promise<boolean> {
+    return this.#read(queue, false, (n) => this.#tables.row(n).paused === 1);
+  }
+
   async setPace(queue: string, pace: Pace): Promise<void> {
     await this.#write(queue, (n) => setPace(this.#tables, n, pace, this.now()));
     this.#emit(queue, { type: 'work' });

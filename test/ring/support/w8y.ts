@@ -17,7 +17,9 @@ export interface Result {
 
 export interface StartOptions {
   env?: Record<string, string>;
-  input?: string;
+  input?: string | Buffer;
+  /** Standard input stays open for `write`. */
+  open?: boolean;
   cwd?: string;
   /** What to run instead of bin/w8y. */
   command?: string[];
@@ -59,6 +61,19 @@ export class Running {
     this.process.kill(name);
   }
 
+  write(text: string): void {
+    this.process.stdin?.write(text);
+  }
+
+  endInput(): void {
+    this.process.stdin?.end();
+  }
+
+  /** Nobody reads its output any more. */
+  closeOutput(): void {
+    this.process.stdout?.destroy();
+  }
+
   /** Waits until stdout holds the text, and gives back all of stdout. */
   async says(text: string, within?: number): Promise<string> {
     await until(`stdout says ${JSON.stringify(text)}`, () => this.written.out.includes(text), { within });
@@ -71,12 +86,12 @@ export class Running {
   }
 }
 
-export function start(args: string[], { env = {}, input, cwd, command = [BIN] }: StartOptions = {}): Running {
+export function start(args: string[], { env = {}, input, open, cwd, command = [BIN] }: StartOptions = {}): Running {
   const { REDIS_URL: _, ...inherited } = process.env;
   const [file, ...first] = command;
   const child = spawn(file!, [...first, ...args], { env: { ...inherited, ...env }, cwd, stdio: 'pipe' });
   child.stdin.on('error', () => {});
-  child.stdin.end(input ?? '');
+  if (!open) child.stdin.end(input ?? '');
   return new Running(child);
 }
 

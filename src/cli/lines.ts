@@ -1,0 +1,37 @@
+import { CroreError } from '../errors.js';
+
+const LINE_END = 10;
+
+/**
+ * The lines of a stream as bytes, in groups as they arrive: whoever pipes a log gets each line through at once, and a large
+ * file never stands in memory. Empty lines are left out; one longer than `limit` is refused before it is all there.
+ */
+export async function* lineGroups(input: AsyncIterable<Buffer>, limit: number): AsyncGenerator<Buffer[]> {
+  let rest: Buffer[] = [];
+  let length = 0;
+  let number = 1;
+  for await (const chunk of input) {
+    const lines: Buffer[] = [];
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, from)) {
+      const line = Buffer.concat([...rest, chunk.subarray(from, end)]);
+      checkLength(line.length, limit, number);
+      if (line.length > 0) lines.push(line);
+      [rest, length, from] = [[], 0, end + 1];
+      number += 1;
+    }
+    if (from < chunk.length) {
+      rest.push(chunk.subarray(from));
+      length += chunk.length - from;
+      checkLength(length, limit, number);
+    }
+    if (lines.length > 0) yield lines;
+  }
+  if (length > 0) yield [Buffer.concat(rest)];
+}
+
+function checkLength(length: number, limit: number, number: number): void {
+  if (length > limit) {
+    throw new CroreError('PAYLOAD_TOO_LARGE', `line ${number} of the input has more than ${limit} bytes`);
+  }
+}

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Crore, open, type Queue } from '../../dist/index.js';
+import { freshSqlite, type TestStore } from '../support/stores.js';
+import { Line, objects } from './support/crore.js';
+
+let store: TestStore;
+let line: Line;
+let crore: Crore;
+let name = '';
+let queue: Queue;
+let count = 0;
+
+beforeAll(async () => {
+  store = await freshSqlite();
+  line = new Line(store.url);
+  crore = await open(store.url);
+});
+beforeEach(() => {
+  name = `push-${count++}`;
+  queue = crore.queue(name);
+});
+afterAll(async () => {
+  await crore.close();
+  await store.stop();
+});
+
+const payloads = async () => (await queue.list('ready')).jobs.map(({ payload }) => payload);
+
+describe('crore push', () => {
+  it('adds a job for each argument and prints their ids', async () => {
+    const { code, out, err } = await line.run(['push', name, 'text', '{"to":"ada"}', '5', 'null', '"quoted"', '007']);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    const { jobs } = await queue.list('ready');
+    expect(out).toBe(jobs.map(({ id }) => `${id}\n`).join(''));
+    expect(jobs.map(({ payload }) => payload)).toEqual(['text', { to: 'ada' }, 5, null, 'quoted', '007']);
+  });
+
+  it('takes payloads as text where --text asks for it, and such as begin with a dash after --', async () => {
+    expect((await line.run(['push', name, '--text', '5', '--', '-1', '--json'])).code).toBe(0);
+    expect(await payloads()).toEqual(['5', '-1', '--json']);
+  });
+
+  it('keeps a number that JavaScript cannot hold as the text it is', async () => {
+    await line.run(['push', name, '12345678901234567890', '9007199254740991']);
+    expect(await payloads()).toEqual(['12345678901234567890', 9007199254740991]);
+  });
+
+  it('adds a job for each line of standard input, leaves empty lines out and keeps bytes that are not UTF-8', async () => {
+    const input = Buffer.concat([Buffer.from('a\n\n{"b":2}\nä\n'), Buffer.from([0xff, 0xfe, 10]), Buffer.from('last')]);
+    const { code, out } = await line.run(['push', name, '--json'], { input });
+    expect(code).toBe(0);
+    expect(objects(out).map(({ outcome }) => outcome)).toEqual(Array(5).fill('created'));
+    const all = await payloads();
+    expect(all.map((each) => (each instanceof Uint8Array ? [...each] : each))).toEqual([
+      'a',
+      { b: 2 },
+      'ä',
+      [0xff, 0xfe],
+      'last',
+    ]);
+  });
+
+  it('passes a line on as soon as it comes, and goes on when nobody reads the ids', async () => {
+    const running = line.start(['push', name], { open: true });
+    running.write('first\n');
+    await running.says('\n');
+    expect(await payloads()).toEqual(['first']);
+    running.closeOutput();
+    running.write('second\nthird\n');
+    running.endInput();
+    expect(await running.ended).toMatchObject({ code: 0, err: '' });
+    expect(await payloads()).toEqual(['first', 'second', 'third']);
+  });
+
+  it('asks what it is told to ask of a job', async () => {
+    const at = new Date(Date.now() + 3_600_000);
+    const options = ['--priority', '-5', '--attempts', '2', '--reserve', '30s', '--backoff', '7s', '--id', 'mine'];
+    await line.run(['push', name, 'x', '--at', at.toISOString(), ...options]);
+    expect(await queue.get('mine')).toMatchObject({
+      state: 'scheduled',
+      priority: -5,
+      attempts: 2,
+      runAt: at.getTime(),
+    });
+    const before = Date.now();
+    const [{ id }] = (await line.json('push', name, 'y', '--delay', '2h')) as [{ id: string }];
+    expect((await queue.get(id))!.runAt).toBeGreaterThanOrEqual(before + 7_200_000);
+  });
+
+  it('says so when a job was there before, by id or by key', async () => {
+    expect((await line.run(['push', name, 'x', '--id', 'same'])).out).toBe('same\n');
+    expect((await line.run(['push', name, 'y', '--id', 'same'])).out).toBe('same  duplicate\n');
+    const [first] = await line.json('push', name, 'x', '--unique', 'key');
+    expect(await line.json('push', name, 'y', '--unique', 'key')).toEqual([{ ...first, outcome: 'duplicate' }]);
+  });
+
+  it('is refused by a full queue with exit code 1, each payload accounted for', async () => {
+    const { code, out, err } = await line.run(['push', name, 'a', 'b', 'c', '--limit', '2', '--json']);
+    expect(code).toBe(1);
+    expect(err).toBe(`crore: queue '${name}' is full: 1 not added\n`);
+    expect(objects(out).map(({ outcome }) => outcome)).toEqual(['created', 'created', 'full']);
+    expect(await payloads()).toEqual(['a', 'b']);
+  });
+
+  it('pushes raw tasks, the very bytes, without records', async () => {
+    const input = Buffer.concat([Buffer.from('one\n'), Buffer.from([0, 1, 0xff, 10]), Buffer.from('{"a":1}\n')]);
+    expect((await line.run(['push', name, '--raw'], { input })).out).toBe('3 pushed\n');
+    expect(await payloads()).toEqual([]);
+    expect(await queue.count()).toMatchObject({ ready: 3 });
+    const tasks: number[][] = [];
+    const worker = queue.work((job) => void tasks.push([...(job.payload as Uint8Array)]));
+    await expect.poll(() => tasks.length).toBe(3);
+    await worker.close();
+    expect(tasks).toEqual([[...Buffer.from('one')], [0, 1, 0xff], [...Buffer.from('{"a":1}')]]);
+    const full = await line.run(['push', name, '--raw', 'a', 'b', '--limit', '1', '--json']);
+    expect([full.code, objects(full.out)]).toEqual([1, [{ queue: name, pushed: 0, refused: 2 }]]);
+  });
+
+  it('refuses a line that is too long, by its number, before it is all read', async () => {
+    const { code, err } = await line.run(['push', name], { input: Buffer.from(`ok\n${'x'.repeat(3_000_000)}`) });
+    expect(code).toBe(2);
+    expect(err).toBe('crore: line 2 of the input has more than 1048576 bytes\n');
+  });
+});
