@@ -99,8 +99,9 @@ export class Errand {
     else this.#end('lost', silent ? Math.min(grace, lease / 10) : grace);
   }
 
+  /** The first reason stands, except that a job which is no longer ours is that before all else. */
   #end(why: Ending, graceMs: number): void {
-    if (this.#ending === 'lost') return;
+    if (this.#ending === 'lost' || (this.#ending && why !== 'lost')) return;
     this.#ending = why;
     this.#child.end(graceMs);
   }

@@ -3,7 +3,7 @@ import { CroreError } from '../errors.js';
 import type { AddOptions, Handle, Limits, Queue } from '../index.js';
 import { action, answer, type Session, type StoreOptions, withStore } from './action.js';
 import { lineGroups } from './lines.js';
-import { printable } from './output.js';
+import { type Output, printable } from './output.js';
 import {
   argumentBytes,
   given,
@@ -82,9 +82,7 @@ async function pushAll(
   const queue = crore.queue(name, { limits });
   let refused = 0;
   if (!asked) {
-    const { pushed, total } = await pushRaw(queue, groups);
-    out.say({ queue: name, pushed, refused: total - pushed }, `${pushed} pushed`);
-    refused = total - pushed;
+    refused = await pushRaw(queue, groups, out);
   } else {
     const read = options.text ? readText : readValue;
     for await (const group of asked.id === undefined ? groups : single(groups)) {
@@ -97,14 +95,20 @@ async function pushAll(
   return refused > 0 ? 1 : 0;
 }
 
-async function pushRaw(queue: Queue, groups: Groups): Promise<{ pushed: number; total: number }> {
+/** Pushes the very bytes, and says how many it were also where it came to an end before the input did. */
+async function pushRaw(queue: Queue, groups: Groups, out: Output): Promise<number> {
   let pushed = 0;
-  let total = 0;
-  for await (const group of groups) {
-    pushed += await queue.push(group);
-    total += group.length;
+  let refused = 0;
+  try {
+    for await (const group of groups) {
+      const accepted = await queue.push(group);
+      pushed += accepted;
+      refused += group.length - accepted;
+    }
+  } finally {
+    out.say({ queue: queue.name, pushed, refused }, `${pushed} pushed`);
   }
-  return { pushed, total };
+  return refused;
 }
 
 function told({ queue, id, outcome }: Handle<unknown, unknown>): [object: object, text: string] {

@@ -72,7 +72,7 @@ function collect(value: string, before: string[] = []): string[] {
 
 async function work(queue: string, executable: string[] | undefined, options: WorkLine): Promise<number> {
   const settings = resolve(queue, executable, options);
-  const trouble = calmly((text) => writeLine(2, `crore: ${text}\n`));
+  const trouble = calmly((text) => writeLine(2, `crore: ${text.replace(/\s*\n\s*/g, ' ')}\n`));
   const crore = await openStore(storeUrl(options), { onError: (error, what) => trouble(`${what}: ${error.message}`) });
   const shift = new Shift(crore, settings, { ended: teller(settings, options.quiet === true), trouble });
   const unhook = hook(shift);

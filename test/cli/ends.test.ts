@@ -136,6 +136,17 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     });
   });
 
+  once('--timeout and the end of the worker: it has failed all the same', async () => {
+    await queue.add('x', { id: 'x', backoff: '1h' });
+    const late = stays("trap 'echo asked' TERM");
+    const running = work(['--timeout', '300ms', '--grace', '1h', '--', 'sh', '-c', late]);
+    await running.says('asked');
+    running.signal('SIGINT');
+    running.signal('SIGTERM');
+    expect((await running.ended).err).toContain('crore: x: retry, killed by SIGKILL');
+    expect(await queue.get('x')).toMatchObject({ state: 'scheduled', attempt: 1 });
+  });
+
   it('the end of its reservation: the group ends, and the job is tried again', async () => {
     await queue.add('x', { id: 'x', reservation: '300ms', backoff: '1h' });
     const running = work(['--grace', '100ms', '--', 'sh', '-c', STUBBORN]);

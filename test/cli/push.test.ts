@@ -120,5 +120,7 @@ describe('crore push', () => {
     const { code, err } = await line.run(['push', name], { input: Buffer.from(`ok\n${'x'.repeat(3_000_000)}`) });
     expect(code).toBe(2);
     expect(err).toBe('crore: line 2 of the input has more than 1048576 bytes\n');
+    const raw = await line.run(['push', name, '--raw'], { input: `ok\n${'x'.repeat(3_000_000)}` });
+    expect([raw.code, raw.out]).toEqual([2, '1 pushed\n']);
   });
 });
