@@ -30,6 +30,21 @@ export const ERRORS = {
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },
+  BAD_FLOW: {
+    meaning: 'A flow cannot be read, or makes no sense: a cycle, an unknown or doubled node, a missing command.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  FLOW_BUSY: {
+    meaning: 'Another runner holds this flow.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 69,
+  },
+  WORKER_FAILED: {
+    meaning: 'Workers of a flow cannot be started: a launcher fails, or they end before they are ready.',
+    grpc: 'UNAVAILABLE',
+    exit: 69,
+  },
   UNKNOWN_UPSTREAM: {
     meaning: 'A job names an upstream job that does not exist.',
     grpc: 'FAILED_PRECONDITION',

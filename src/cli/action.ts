@@ -72,8 +72,13 @@ export function storeUrl({ store }: StoreOptions): string {
   }
 }
 
+/** The store that was named, if any was. */
+export function givenStore(options: StoreOptions): string | undefined {
+  return options.store === undefined && !process.env.CRORE_STORE ? undefined : storeUrl(options);
+}
+
 /** Whoever only looks must not make an empty store by a slip of the pen. */
-function mustExist(url: string): void {
+export function mustExist(url: string): void {
   const parsed = parseStoreUrl(url);
   if (parsed.kind !== 'sqlite' || parsed.file === ':memory:' || existsSync(parsed.file)) return;
   throw new CroreError(

@@ -52,8 +52,8 @@ export const COMMANDS: readonly Listed[] = [
   },
   {
     name: 'worker',
-    usage: 'worker ls [QUEUE]',
-    summary: 'List live workers.',
+    usage: 'worker [-j N] | worker ls [QUEUE]',
+    summary: 'Join running flows as a worker; list live workers.',
     load: () => import('./worker.js'),
   },
   {
@@ -67,6 +67,24 @@ export const COMMANDS: readonly Listed[] = [
     usage: 'demo [--for SECONDS]',
     summary: 'Watch jobs come, run, fail and be retried while a worker is killed now and then.',
     load: () => import('./demo.js'),
+  },
+  {
+    name: 'run',
+    usage: 'run FILE [-j N] [OPTIONS]',
+    summary: 'Run a flow: commands, functions and jobs with dependencies between them.',
+    load: () => import('./run.js'),
+  },
+  {
+    name: 'flow',
+    usage: 'flow ls | show | graph | cancel | retry',
+    summary: 'Look at flows, draw them, stop them, run their failed nodes again.',
+    load: () => import('./flow.js'),
+  },
+  {
+    name: 'why',
+    usage: 'why NODE [FILE]',
+    summary: 'Say why a node of a flow would run, or why not.',
+    load: () => import('./why.js'),
   },
   {
     name: 'ring',

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { checkName } from '../engine/check.js';
 import type { Crore, WorkerInfo } from '../index.js';
 import { action, answer, type StoreOptions, subcommand, withStore } from './action.js';
+import { joining } from './join.js';
 import { isoTime, printable } from './output.js';
 import { program } from './program.js';
 
@@ -17,9 +18,16 @@ interface Row extends Omit<WorkerInfo, 'info'> {
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore worker',
-    summary: 'Look at workers.',
-    examples: [['crore worker ls', 'who works on what']],
+    summary: 'Join running flows as a worker, from any machine that reaches the store; or look at workers.',
+    examples: [
+      ['crore worker --store redis://db -j 8', 'serve all flows that run there, eight nodes at once'],
+      ['crore worker --store redis://db --flow build-1a2b3c4d', 'serve one flow and end with it'],
+      ['crore worker ls', 'who works on what'],
+    ],
   });
+  // Options behind `ls` are those of `ls`, though both know --store.
+  command.enablePositionalOptions();
+  joining(command);
   listing(command);
   return answer(command, argv);
 }

@@ -1,0 +1,68 @@
+import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import { CroreError } from '../errors.js';
+import { Joblog, JsonEvents } from '../flow/events.js';
+import type { Graph } from '../flow/graph.js';
+import { picture } from '../flow/picture.js';
+import { Progress } from '../flow/progress.js';
+import { Trace } from '../flow/trace.js';
+import type { Watcher } from '../flow/watch.js';
+
+export interface ReportOptions {
+  json?: boolean;
+  quiet?: boolean;
+  trace?: string;
+  graph?: string;
+  joblog?: string;
+}
+
+/** Everything the command line asked to be told; files are opened now, so that a bad name stops nothing half-way. */
+export function makeReports(graph: Graph, options: ReportOptions, only: number | undefined): Watcher[] {
+  const watchers: Watcher[] = [];
+  const total = () => only ?? graph.ids.length;
+  if (options.json) watchers.push(new JsonEvents(gathered((text) => process.stdout.write(text))));
+  const out = options.json ? process.stderr : process.stdout;
+  const screen = {
+    live: out.isTTY === true,
+    columns: () => out.columns ?? 80,
+    write: gathered((text) => out.write(text)),
+  };
+  watchers.push(new Progress(screen, options.quiet === true || options.json === true, total));
+  if (options.trace !== undefined) watchers.push(intoFile(options.trace, (write) => new Trace(write)));
+  if (options.joblog !== undefined) watchers.push(intoFile(options.joblog, (write) => new Joblog(write)));
+  if (options.graph !== undefined) {
+    const file = options.graph;
+    picture(graph, [], file); // refuses now what could not be drawn later
+    watchers.push({ finish: (run) => writeFileSync(file, picture(run.graph, run.scheduler.states, file)) });
+  }
+  return watchers;
+}
+
+/** What is said in one turn goes out in one write. */
+function gathered(write: (text: string) => void): (text: string) => void {
+  let pending = '';
+  return (text) => {
+    if (pending === '') {
+      setImmediate(() => {
+        write(pending);
+        pending = '';
+      });
+    }
+    pending += text;
+  };
+}
+
+function intoFile(file: string, make: (write: (text: string) => void) => Watcher): Watcher {
+  let handle: number;
+  try {
+    handle = openSync(file, 'w');
+  } catch (error) {
+    throw new CroreError('BAD_OPTION', `cannot write ${file}: ${(error as NodeJS.ErrnoException).code}`);
+  }
+  const watcher = make((text) => writeSync(handle, text));
+  const finish = watcher.finish?.bind(watcher);
+  watcher.finish = async (run) => {
+    await finish?.(run);
+    closeSync(handle);
+  };
+  return watcher;
+}

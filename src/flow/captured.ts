@@ -1,0 +1,50 @@
+/** Bytes kept of what a command prints: the end of it. */
+const KEPT = 65_536;
+
+/** What came out of one stream of a command, up to the mark that the shell prints behind it. */
+export class Captured {
+  /** The number behind the mark, once it has come. */
+  exit: number | undefined;
+  #kept: Buffer = Buffer.alloc(0);
+  #cut = false;
+
+  constructor(private readonly mark: string) {}
+
+  add(chunk: Buffer): void {
+    const all = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
+    const at = all.lastIndexOf(this.mark);
+    if (at >= 0 && all.at(-1) === 10) {
+      this.exit = Number(all.toString('latin1', at + this.mark.length, all.length - 1));
+      this.#kept = all.subarray(0, at);
+      return;
+    }
+    this.#cut ||= all.length > 2 * KEPT;
+    this.#kept = all.length > 2 * KEPT ? Buffer.from(all.subarray(all.length - KEPT)) : all;
+  }
+
+  note(text: string): void {
+    this.#kept = Buffer.concat([this.#kept, Buffer.from(`${text}\n`)]);
+  }
+
+  get text(): string {
+    const text = this.#kept.toString();
+    return this.#cut ? `…${text}` : text;
+  }
+
+  get empty(): boolean {
+    return this.#kept.length === 0;
+  }
+
+  /** The last line: JSON where it is JSON, else its text; undefined where nothing was printed. */
+  get value(): unknown {
+    if (this.empty) return undefined;
+    const text = this.#kept.toString().replace(/\n+$/, '');
+    const line = text.slice(text.lastIndexOf('\n') + 1);
+    if (line === '') return undefined;
+    try {
+      return JSON.parse(line);
+    } catch {
+      return line;
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import { basename } from 'node:path';
+import { isMap, isScalar, LineCounter, parseDocument, type YAMLMap } from 'yaml';
+import { badFlow, Draft } from './draft.js';
+import { checkKeys, isRecord, readEnv, readNeeds, readNode, readTokens } from './fields.js';
+import type { Graph } from './graph.js';
+import { lineAt, nodeKeys, parseJson } from './json.js';
+import { readText } from './tables.js';
+
+const FLOW_KEYS = ['name', 'env', 'tokens', 'cache', 'nodes'];
+
+/** Says where a node, or one of the things it needs, stands. */
+type Places = (id: string, need?: string) => string;
+
+/** A flow in YAML or JSON. */
+export function readDocument(file: string): Graph {
+  const text = readText(file);
+  if (text.trim() === '') throw badFlow(file, "the file is empty: a map with 'nodes' is needed");
+  const [value, places] = file.endsWith('.json') ? readJson(text, file) : readYaml(text, file);
+  return readFlow(value, file, places);
+}
+
+function readJson(text: string, file: string): [unknown, Places] {
+  const value = parseJson(text, file);
+  const lines = new Map<string, number>();
+  for (const { key, at } of nodeKeys(text)) {
+    if (lines.has(key)) throw badFlow(`${file}:${lineAt(text, at)}`, `node '${key}' is there twice`);
+    lines.set(key, at);
+  }
+  return [value, (id) => (lines.has(id) ? `${file}:${lineAt(text, lines.get(id)!)}` : file)];
+}
+
+function readYaml(text: string, file: string): [unknown, Places] {
+  const counter = new LineCounter();
+  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
+  const line = (at: number | undefined) => `${file}:${counter.linePos(at ?? 0).line}`;
+  const [error] = document.errors;
+  if (error) {
+    const twice = error.code === 'DUPLICATE_KEY' ? /^[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] : undefined;
+    throw badFlow(line(error.pos[0]), twice === undefined ? error.message : `'${twice}' is there twice`);
+  }
+  const nodes = document.get('nodes', true) as unknown;
+  return [document.toJS({ maxAliasCount: 1_000 }), (id, need) => line(isMap(nodes) ? rangeOf(nodes, id, need) : 0)];
+}
+
+/** Where the node's key stands; where it says that it needs another one, that. */
+function rangeOf(nodes: YAMLMap, id: string, need: string | undefined): number | undefined {
+  const pair = nodes.items.find(({ key }) => String(isScalar(key) ? key.value : key) === id);
+  if (pair === undefined) return undefined;
+  const start = isScalar(pair.key) ? pair.key.range?.[0] : undefined;
+  if (need === undefined || !isMap(pair.value)) return start;
+  const needs = pair.value.items.find(({ key }) => isScalar(key) && key.value === 'needs');
+  return (isScalar(needs?.key) ? needs.key.range?.[0] : undefined) ?? start;
+}
+
+/** The one meaning of a flow's file, whatever it is written in. */
+export function readFlow(value: unknown, file: string, places: Places): Graph {
+  if (!isRecord(value)) throw badFlow(file, "a flow is a map with 'nodes'");
+  checkKeys(value, FLOW_KEYS, 'the flow', file);
+  const { name, env, tokens, cache, nodes } = value;
+  if (name !== undefined && (typeof name !== 'string' || !/^[\w.@-]{1,200}$/.test(name)))
+    throw badFlow(file, 'name must be of letters, digits, . _ @ -');
+  if (cache !== undefined && typeof cache !== 'boolean') throw badFlow(file, 'cache must be true or false');
+  if (nodes === undefined) throw badFlow(file, "'nodes' is missing");
+  if (nodes !== null && !isRecord(nodes)) throw badFlow(file, 'nodes must be a map of ids to nodes');
+  const draft = new Draft(places);
+  for (const [id, node] of Object.entries(nodes ?? {})) {
+    const place = () => places(id);
+    const spec = readNode(id, node, cache === true, place);
+    draft.node(id, spec, place);
+    const needs = readNeeds(id, (node as { needs?: unknown }).needs, place);
+    for (const [need, policy] of needs) draft.edge(need, id, policy);
+    if (spec.map !== undefined && !needs.some(([need]) => need === spec.map)) draft.edge(spec.map, id);
+  }
+  return draft.finish({
+    name: name ?? nameOf(file),
+    env: readEnv(env, 'env', file),
+    tokens: readTokens(tokens, 'tokens', file),
+  });
+}
+
+export function nameOf(file: string): string {
+  return (
+    basename(file)
+      .replace(/\.[^.]*$/, '')
+      .replace(/[^\w.@-]/g, '-') || 'flow'
+  );
+}

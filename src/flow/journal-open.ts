@@ -1,0 +1,15 @@
+import { parseStoreUrl } from '../store/url.js';
+import type { Journal } from './journal.js';
+
+const TIMEOUT = 10_000;
+
+/** The journal of a store; the Redis client is loaded only when a URL asks for it. */
+export async function openJournal(url: string, options: { relaxed?: boolean } = {}): Promise<Journal> {
+  const parsed = parseStoreUrl(url);
+  if (parsed.kind === 'sqlite') {
+    const { openSqliteJournal } = await import('./journal-sqlite.js');
+    return openSqliteJournal(parsed.file, { timeout: TIMEOUT, relaxed: options.relaxed });
+  }
+  const { openRedisJournal } = await import('./journal-redis.js');
+  return openRedisJournal(url, parsed, TIMEOUT);
+}

@@ -1,0 +1,391 @@
+import { backoffDelay } from '../job/backoff.js';
+import type { Cache } from './cache.js';
+import type { Elsewhere } from './elsewhere.js';
+import { Ends, endOf, secondsOf } from './ends.js';
+import type { Graph } from './graph.js';
+import type { Journal } from './journal.js';
+import { now } from './now.js';
+import { Parts } from './parts.js';
+import { Scheduler } from './scheduler.js';
+import { CANCELLED, DONE, type End, FAILED, isEnd, type SKIPPED, STATE_NAMES } from './spec.js';
+import type { Executor, Outcome, Task } from './task.js';
+import { checkValue, needsOf } from './values.js';
+import type { Watcher } from './watch.js';
+
+export interface RunSetup {
+  graph: Graph;
+  weights: Float64Array;
+  /** How many slots this process has. */
+  slots: number;
+  journal: Journal;
+  /** Results have to survive this process: they must be JSON. */
+  durable: boolean;
+  executors: Record<'shell' | 'function' | 'queue', Executor>;
+  elsewhere?: Elsewhere;
+  cache?: Cache;
+  keepGoing: boolean;
+  watchers: readonly Watcher[];
+  /** Ends of an earlier run that still hold. */
+  restored?: ReadonlyMap<string, End>;
+  /** Only these nodes. */
+  only?: ReadonlySet<number>;
+  random?: () => number;
+}
+
+/** Ends written down together at most. */
+const BATCH = 1_000;
+/** How long nodes may follow each other before the event loop gets a turn, in milliseconds. */
+const SLICE = 5;
+/** Workers a node may take down with it. */
+const MAX_CRASHES = 3;
+
+/** One run of a flow, from the first ready node until every node has ended. */
+export class Run {
+  readonly graph: Graph;
+  readonly scheduler: Scheduler;
+  readonly values = new Map<number, unknown>();
+  readonly running = new Set<Task>();
+  readonly counts = { done: 0, failed: 0, skipped: 0, cancelled: 0, cached: 0 };
+  readonly startedAt = now();
+  readonly attempts: Uint16Array;
+  /** What failed nodes said. */
+  readonly errors = new Map<number, string>();
+  readonly #setup: RunSetup;
+  readonly #crashes = new Map<string, number>();
+  readonly #parts = new Map<number, Parts>();
+  readonly #resting = new Map<NodeJS.Timeout, Task>();
+  readonly #ends: Ends;
+  #pumping = false;
+  #scheduled = false;
+  #halted: string | undefined;
+  #finish!: (error?: Error) => void;
+  readonly #finished: Promise<void>;
+
+  constructor(setup: RunSetup) {
+    this.#setup = setup;
+    this.graph = setup.graph;
+    this.attempts = new Uint16Array(this.graph.ids.length);
+    this.scheduler = new Scheduler(this.graph, setup.weights, setup.slots, (node, state) => this.#dropped(node, state));
+    this.#finished = new Promise((resolve, reject) => {
+      this.#finish = (error) => (error ? reject(error) : resolve());
+    });
+    this.#ends = new Ends(setup.journal, {
+      released: (nodes) => this.#release(nodes),
+      written: () => this.#pump(),
+      failed: (error) => this.abort(error),
+    });
+    if (setup.elsewhere) setup.elsewhere.onRoom = () => this.#soon();
+  }
+
+  /** Why everything was stopped, if it was. */
+  get halted(): string | undefined {
+    return this.#halted;
+  }
+
+  get exit(): number {
+    if (this.#halted !== undefined) return 130;
+    return this.counts.failed + this.counts.skipped + this.counts.cancelled > 0 ? 100 : 0;
+  }
+
+  async run(): Promise<void> {
+    this.#restore();
+    for (const watcher of this.#setup.watchers) watcher.begin?.(this);
+    this.scheduler.begin();
+    this.#pump();
+    await this.#finished;
+  }
+
+  /** Stops what runs and starts nothing more; what did not end runs again when the flow is resumed. */
+  halt(why: string): void {
+    if (this.#halted !== undefined) return;
+    this.#halted = why;
+    for (const [timer, task] of this.#resting) {
+      clearTimeout(timer);
+      this.#abandon(task);
+    }
+    this.#resting.clear();
+    this.#stop(true);
+    for (const task of this.running) this.#stopTask(task, why);
+    this.#soon();
+  }
+
+  /** The run cannot go on: it ends with this error. */
+  abort(error: Error): void {
+    this.halt(error.message);
+    this.#finish(error);
+  }
+
+  #restore(): void {
+    const { restored, only } = this.#setup;
+    for (let node = 0; node < this.graph.ids.length; node++) {
+      if (only && !only.has(node)) {
+        this.scheduler.settle(node, DONE);
+        continue;
+      }
+      const end = restored?.get(this.graph.ids[node]!);
+      if (end?.state !== 'done') continue;
+      this.scheduler.settle(node, DONE);
+      this.attempts[node] = end.attempts;
+      this.counts.done++;
+      if (end.value !== undefined) this.values.set(node, end.value);
+      this.#setup.cache?.kept(node, end.value);
+    }
+  }
+
+  /** Many ends of one turn share one write and one round of starts. */
+  #soon(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    const until = performance.now() + SLICE;
+    for (let turns = 1; ; turns++) {
+      const node = this.#next();
+      if (node && this.#ends.count < BATCH && (turns & 31 || performance.now() < until)) continue;
+      const more = this.#ends.flush();
+      if (!more && !node) break;
+      if (performance.now() < until) continue;
+      setImmediate(() => this.#pump());
+      break;
+    }
+    this.#pumping = false;
+    const busy = this.scheduler.open > 0 || this.running.size > 0 || this.#ends.count > 0 || this.#ends.writing;
+    if (!busy) this.#finish();
+  }
+
+  /** Starts the best node there is a place for; false when there is none. */
+  #next(): boolean {
+    const node = this.scheduler.next();
+    if (node >= 0) {
+      this.#start(node, true);
+      return true;
+    }
+    const { elsewhere } = this.#setup;
+    if (!elsewhere || this.scheduler.ready === 0 || elsewhere.room <= 0) return false;
+    const away = this.scheduler.nextElsewhere();
+    if (away >= 0) this.#start(away, false);
+    return away >= 0;
+  }
+
+  #start(node: number, here: boolean): void {
+    const spec = this.graph.specs[node]!;
+    if (spec.map !== undefined) {
+      const parts = this.#parts.get(node);
+      if (parts) this.#startPart(node, parts, here);
+      else this.#expand(node, here);
+      return;
+    }
+    const attempt = ++this.attempts[node]!;
+    const needs = needsOf(this.graph, this.values, node);
+    const task: Task = { node, id: this.graph.ids[node]!, spec, attempt, needs, here, startedAt: now() };
+    const known = spec.options.cache && attempt === 1 ? this.#setup.cache?.look(node) : undefined;
+    if (known) this.#over(task, { exit: 0, value: known.value, seconds: 0 }, true);
+    else this.#execute(task);
+  }
+
+  #execute(task: Task): void {
+    for (const watcher of this.#setup.watchers) watcher.started?.(task);
+    const { executors, elsewhere } = this.#setup;
+    const { kind } = task.spec.work;
+    const executor = task.here || kind === 'queue' ? executors[kind] : elsewhere!;
+    const outcome = executor.run(task);
+    if (!(outcome instanceof Promise)) {
+      this.#over(task, outcome, false);
+      return;
+    }
+    this.running.add(task);
+    const { timeout } = task.spec.options;
+    if (timeout > 0)
+      task.timer = setTimeout(() => this.#stopTask(task, `it took longer than ${timeout / 1_000} s`), timeout);
+    const late = (result: Outcome) => {
+      clearTimeout(task.timer);
+      this.running.delete(task);
+      this.#over(task, result, false);
+      this.#soon();
+    };
+    outcome.then(late, (error: Error) => late({ exit: 1, error: error.message, fatal: true }));
+  }
+
+  #stopTask(task: Task, why: string): void {
+    if (task.stopped !== undefined) return;
+    task.stopped = why;
+    task.stop?.(why);
+  }
+
+  /** An attempt is over: the node has ended, or rests until its next attempt. */
+  #over(task: Task, outcome: Outcome, cached: boolean): void {
+    const { node } = task;
+    this.scheduler.free(node, task.here);
+    if (this.#halted !== undefined && (task.stopped !== undefined || outcome.exit !== 0)) {
+      this.#abandon(task);
+      return;
+    }
+    if (outcome.returned) {
+      this.#uncharge(task);
+      this.#again(task, false);
+      return;
+    }
+    const checked = this.#judged(task, outcome);
+    if (checked.exit === 0) this.#done(task, checked, cached);
+    else if (!this.#retry(task, checked)) this.#failed(task, checked);
+  }
+
+  #judged(task: Task, outcome: Outcome): Outcome {
+    if (task.stopped !== undefined) return { ...outcome, exit: outcome.exit || 124, error: task.stopped };
+    return this.#setup.durable ? checkValue(outcome) : outcome;
+  }
+
+  #done(task: Task, outcome: Outcome, cached: boolean): void {
+    const { node } = task;
+    this.#tell(task, outcome, 'done', cached);
+    if (task.part !== undefined) {
+      this.#partEnded(node, task.part, outcome.value);
+      return;
+    }
+    if (outcome.value !== undefined) this.values.set(node, outcome.value);
+    this.counts.done++;
+    if (cached) this.counts.cached++;
+    else if (this.#setup.cache) this.#setup.cache.ran(node, outcome.value, secondsOf(task, outcome));
+    this.scheduler.end(node, DONE);
+  }
+
+  #failed(task: Task, outcome: Outcome): void {
+    const { node } = task;
+    this.#tell(task, outcome, 'failed', false);
+    if (task.part !== undefined) {
+      this.#partEnded(node, task.part, undefined, `${task.id}: ${outcome.error ?? `exit ${outcome.exit}`}`);
+      return;
+    }
+    this.#fail(node, outcome.error ?? `exit ${outcome.exit}`);
+  }
+
+  #fail(node: number, error: string): void {
+    this.errors.set(node, error);
+    this.counts.failed++;
+    this.scheduler.end(node, FAILED);
+    if (!this.#setup.keepGoing && !this.scheduler.stopped) this.#stop(false);
+  }
+
+  /** What waits for a further attempt is given up too; parts of nodes that map wait in the same lines. */
+  #stop(everything: boolean): void {
+    for (const node of this.scheduler.stop(everything)) {
+      if (this.#parts.has(node) || isEnd(this.scheduler.states[node]!)) continue;
+      this.#cancelled(node);
+      this.scheduler.release(node);
+    }
+    for (const [node, parts] of this.#parts) {
+      parts.stop();
+      if (parts.open === 0) this.#closeParts(node, parts);
+    }
+  }
+
+  #tell(task: Task, outcome: Outcome, state: 'done' | 'failed', cached: boolean): void {
+    const end = endOf(task, outcome, state, cached);
+    this.#ends.add(end, task.part === undefined ? task.node : -1);
+    for (const watcher of this.#setup.watchers) watcher.ended?.(end, outcome, task);
+  }
+
+  #release(ended: readonly number[]): void {
+    for (const node of ended) if (node >= 0) this.scheduler.release(node);
+  }
+
+  #retry(task: Task, outcome: Outcome): boolean {
+    if (outcome.crashed && this.#crashed(task) < MAX_CRASHES) {
+      this.#uncharge(task);
+      this.#again(task, true);
+      return true;
+    }
+    const { retries, backoff } = task.spec.options;
+    if (outcome.crashed || outcome.fatal || task.attempt > retries || this.scheduler.stopped) return false;
+    const wait = backoffDelay(backoff, task.attempt, this.#setup.random ?? Math.random);
+    for (const watcher of this.#setup.watchers) watcher.retried?.(task, outcome, wait);
+    const timer = setTimeout(() => {
+      this.#resting.delete(timer);
+      this.#again(task, true);
+      this.#soon();
+    }, wait);
+    this.#resting.set(timer, task);
+    return true;
+  }
+
+  #crashed({ id }: Task): number {
+    const crashes = (this.#crashes.get(id) ?? 0) + 1;
+    this.#crashes.set(id, crashes);
+    return crashes;
+  }
+
+  #uncharge({ node, part }: Task): void {
+    if (part === undefined) this.attempts[node]!--;
+    else this.#parts.get(node)!.attempts[part]!--;
+  }
+
+  #again({ node, part }: Task, retry: boolean): void {
+    if (part !== undefined) this.#parts.get(node)!.waiting.push(part);
+    this.scheduler.again(node, retry);
+  }
+
+  /** It was stopped with everything else: not written down, so that it runs again. */
+  #abandon(task: Task): void {
+    if (task.part !== undefined) {
+      const parts = this.#parts.get(task.node)!;
+      parts.lose();
+      if (parts.open === 0) this.#closeParts(task.node, parts);
+    } else this.#cancelled(task.node);
+  }
+
+  #cancelled(node: number): void {
+    this.scheduler.end(node, CANCELLED);
+    this.#dropped(node, CANCELLED);
+  }
+
+  #dropped(node: number, state: typeof SKIPPED | typeof CANCELLED): void {
+    const name = STATE_NAMES[state] as 'skipped' | 'cancelled';
+    this.counts[name]++;
+    for (const watcher of this.#setup.watchers) watcher.dropped?.(this.graph.ids[node]!, name);
+  }
+
+  #expand(node: number, here: boolean): void {
+    const { ids, index, specs } = this.graph;
+    const over = specs[node]!.map!;
+    this.scheduler.free(node, here);
+    this.attempts[node] = 1;
+    const list = this.values.get(index.get(over)!);
+    const parts = new Parts(list, over, (part) => this.#setup.restored?.get(`${ids[node]}[${part}]`));
+    this.#parts.set(node, parts);
+    if (parts.open === 0) this.#closeParts(node, parts);
+    else this.scheduler.again(node, false, parts.open);
+  }
+
+  #startPart(node: number, parts: Parts, here: boolean): void {
+    const part = parts.waiting.shift()!;
+    const spec = this.graph.specs[node]!;
+    const attempt = ++parts.attempts[part]!;
+    const id = `${this.graph.ids[node]}[${part}]`;
+    const needs = needsOf(this.graph, this.values, node);
+    this.#execute({ node, id, spec, attempt, needs, part, item: parts.items[part], here, startedAt: now() });
+  }
+
+  #partEnded(node: number, part: number, value: unknown, error?: string): void {
+    const parts = this.#parts.get(node)!;
+    parts.ended(part, value, error);
+    if (parts.open === 0) this.#closeParts(node, parts);
+  }
+
+  #closeParts(node: number, parts: Parts): void {
+    if (isEnd(this.scheduler.states[node]!)) return;
+    const id = this.graph.ids[node]!;
+    const spec = this.graph.specs[node]!;
+    this.#parts.delete(node);
+    const task: Task = { node, id, spec, attempt: 1, needs: undefined, here: false, startedAt: parts.startedAt };
+    if (this.#halted !== undefined && parts.error !== undefined) this.#cancelled(node);
+    else if (parts.error !== undefined) this.#failed(task, { exit: 1, error: parts.error });
+    else this.#done(task, { exit: 0, value: parts.values }, false);
+  }
+}

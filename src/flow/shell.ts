@@ -1,0 +1,141 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:os';
+import type { Guard } from '../ring/guard.js';
+import { Captured } from './captured.js';
+
+export interface ShellEnd {
+  exit: number;
+  stdout: Captured;
+  stderr: Captured;
+}
+
+/** How long a command that was told to end may take before it is killed, in milliseconds. */
+const GRACE = 3_000;
+
+/**
+ * A long-lived `sh` that runs one command after another, each in a subshell: starting a process from Node blocks the event
+ * loop for more than a millisecond, a line on a pipe for some microseconds. The shell leads a process group; whoever wants
+ * the command to end, ends the group, and the next command gets a new shell.
+ */
+export class Shell {
+  readonly #mark = `\0${randomBytes(9).toString('base64url')} `;
+  readonly #child: ChildProcess;
+  #current: { stdout: Captured; stderr: Captured; resolve: (end: ShellEnd) => void } | undefined;
+  #killer: NodeJS.Timeout | undefined;
+  #dead = false;
+  /** Commands it has run. */
+  count = 0;
+  readonly born = performance.now();
+
+  constructor(
+    private readonly guard: Guard,
+    env: NodeJS.ProcessEnv,
+    cwd: string,
+  ) {
+    guard.ready();
+    const child = spawn('sh', ['-s'], { detached: true, stdio: ['pipe', 'pipe', 'pipe'], env, cwd });
+    this.#child = child;
+    if (child.pid) guard.watch(child.pid);
+    child.stdin!.on('error', () => {});
+    child.stdout!.on('data', (chunk: Buffer) => this.#heard('stdout', chunk));
+    child.stderr!.on('data', (chunk: Buffer) => this.#heard('stderr', chunk));
+    child.once('error', (error) => this.#gone(127, `cannot run sh: ${error.message}`));
+    child.once('exit', (code, signal) => this.#exited(code ?? 128 + (signal ? constants.signals[signal] : 0)));
+    this.quiet();
+  }
+
+  get dead(): boolean {
+    return this.#dead;
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Runs one command, a complete piece of shell; only one at a time. */
+  run(script: string): Promise<ShellEnd> {
+    this.count++;
+    this.#child.ref();
+    this.#streams('ref');
+    return new Promise((resolve) => {
+      this.#current = { stdout: new Captured(this.#mark), stderr: new Captured(this.#mark), resolve };
+      const mark = this.#mark.slice(1, -1);
+      this.#child.stdin!.write(
+        `(${script}\n) </dev/null\nr=$?; printf '\\0%s %s\\n' ${mark} $r; printf '\\0%s 0\\n' ${mark} >&2\n`,
+      );
+    });
+  }
+
+  /** Ends the command and everything it started: asked first, killed after the grace. */
+  stop(): void {
+    this.#signal('SIGTERM');
+    this.#killer ??= setTimeout(() => this.#signal('SIGKILL'), GRACE);
+  }
+
+  /** Ends an idle shell, and whatever its commands left behind in its group. */
+  close(): void {
+    this.#child.stdin!.end();
+    this.#signal('SIGKILL');
+  }
+
+  /** An idle shell keeps nobody waiting. */
+  quiet(): void {
+    this.#child.unref();
+    this.#streams('unref');
+  }
+
+  #streams(verb: 'ref' | 'unref'): void {
+    for (const stream of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) {
+      (stream as unknown as { [key in typeof verb]?: () => void })[verb]?.();
+    }
+  }
+
+  #heard(name: 'stdout' | 'stderr', chunk: Buffer): void {
+    const current = this.#current;
+    if (!current) return; // something an earlier command left running
+    current[name].add(chunk);
+    const { stdout, stderr } = current;
+    if (stdout.exit === undefined || stderr.exit === undefined) return;
+    this.#current = undefined;
+    this.quiet();
+    current.resolve({ exit: stdout.exit, stdout, stderr });
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    try {
+      process.kill(-this.#child.pid!, signal);
+    } catch {
+      // Nobody is left in the group.
+    }
+  }
+
+  /** The shell itself is gone: told to stop, or killed by its own command. Others of its group may need the grace. */
+  #exited(exit: number): void {
+    this.#dead = true;
+    const alive = this.#killer !== undefined && this.#groupLives();
+    if (alive) setTimeout(() => this.#exited(exit), 20);
+    else this.#gone(exit, 'its shell was killed');
+  }
+
+  #gone(exit: number, why: string): void {
+    this.#dead = true;
+    clearTimeout(this.#killer);
+    this.#signal('SIGKILL');
+    if (this.#child.pid) this.guard.forget(this.#child.pid);
+    const current = this.#current;
+    this.#current = undefined;
+    if (!current) return;
+    if (this.#killer === undefined) current.stderr.note(why);
+    current.resolve({ exit: exit === 0 ? 1 : exit, stdout: current.stdout, stderr: current.stderr });
+  }
+
+  #groupLives(): boolean {
+    try {
+      process.kill(-this.#child.pid!, 0);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}

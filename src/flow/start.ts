@@ -1,0 +1,263 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { Engine } from '../engine/engine.js';
+import { CroreError } from '../errors.js';
+import { openStore } from '../store/open.js';
+import { Cache } from './cache.js';
+import { Elsewhere, queueOf } from './elsewhere.js';
+import { type Graph, onlyNode } from './graph.js';
+import { Inline } from './inline.js';
+import { type FlowInfo, type FlowState, type Journal, NoJournal } from './journal.js';
+import { openJournal } from './journal-open.js';
+import { type Launch, Launchers } from './launchers.js';
+import { Processes } from './processes.js';
+import { Queued } from './queued.js';
+import { NEVER, type Renewal } from './renewal.js';
+import { Run } from './run.js';
+import { Shells } from './shells.js';
+import type { End } from './spec.js';
+import type { Executor, Outcome, Task } from './task.js';
+import { graphText } from './text.js';
+import type { Watcher } from './watch.js';
+import { weigh } from './weights.js';
+
+export interface StartOptions {
+  /** Nodes at once in this process. */
+  slots: number;
+  /** Where the flow is written down, and where workers join; absent: nowhere. */
+  store?: string;
+  /** The store is this run's own file: nobody else looks for work there. */
+  isPrivate?: boolean;
+  /** Where memories of cached nodes are, when not in the store. */
+  memories?: string;
+  /** The file the flow came from. */
+  file?: string;
+  /** A module whose functions run in processes of their own. */
+  module?: string;
+  cwd?: string;
+  keepGoing?: boolean;
+  resume?: boolean | string;
+  force?: boolean;
+  only?: string;
+  renewal?: Renewal;
+  launches?: readonly Launch[];
+  watchers?: readonly Watcher[];
+}
+
+/** How often a runner says that it lives, in milliseconds. */
+const BEAT = 1_000;
+/** Finished flows of one name that a store keeps. */
+const KEPT = 10;
+
+/** A flow made ready to run: everything it needs is open, nothing has been started. */
+export class Started {
+  constructor(
+    readonly run: Run,
+    readonly info: FlowInfo,
+    private readonly parts: Parts,
+  ) {}
+
+  /** Runs to the end; the state the flow is in then. */
+  async finish(): Promise<FlowState> {
+    const { journal, cache, launchers, watchers } = this.parts;
+    const timer = setInterval(() => void this.#beat(), BEAT);
+    let failure: Error | undefined;
+    try {
+      launchers?.start((error) => this.run.abort(error));
+      await this.run.run();
+    } catch (error) {
+      failure = error as Error;
+    }
+    clearInterval(timer);
+    const state = this.#state(failure);
+    await launchers?.close();
+    for (const executor of this.parts.executors) await executor.close();
+    await cache?.save();
+    for (const watcher of watchers) await watcher.finish?.(this.run);
+    await journal.finish(state, this.run.counts).catch((error: Error) => {
+      failure ??= error;
+    });
+    if (this.parts.engine) await this.#clean(this.parts.engine);
+    await this.parts.close();
+    if (failure) throw failure;
+    return state;
+  }
+
+  #state(failure: Error | undefined): FlowState {
+    if (failure) return 'interrupted';
+    if (this.run.halted !== undefined) return this.run.halted === CANCELLED ? 'cancelled' : 'interrupted';
+    return this.run.exit === 0 ? 'done' : 'failed';
+  }
+
+  async #beat(): Promise<void> {
+    const held = await this.parts.journal.hold().catch(() => 'held' as const); // tried again soon
+    if (held === 'cancel') this.run.halt(CANCELLED);
+    if (held === 'lost')
+      this.run.abort(new CroreError('LEASE_LOST', `flow '${this.info.id}' was taken over by another runner`));
+  }
+
+  /** Offers that nobody took are of no use to anybody; of an interrupted flow, what runs elsewhere may be used later. */
+  async #clean(engine: Engine): Promise<void> {
+    if (this.run.halted === undefined || this.run.halted === CANCELLED)
+      await engine.store.obliterate(queueOf(this.info.id)).catch(() => {});
+    await engine.close();
+  }
+}
+
+export const CANCELLED = 'the flow was cancelled';
+
+interface Parts {
+  journal: Journal;
+  cache: Cache | undefined;
+  engine: Engine | undefined;
+  executors: Executor[];
+  launchers: Launchers | undefined;
+  watchers: readonly Watcher[];
+  close: () => Promise<void>;
+}
+
+/** Opens what a run needs, takes up what an earlier one has done, and hands over a run that has not begun. */
+export async function startFlow(graph: Graph, options: StartOptions): Promise<Started> {
+  const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only));
+  const kinds = new Set(graph.specs.map(({ work }) => work.kind));
+  if (kinds.has('queue') && (options.store === undefined || options.isPrivate)) {
+    const first = graph.ids[graph.specs.findIndex(({ work }) => work.kind === 'queue')];
+    throw new CroreError('BAD_FLOW', `node '${first}' is a job for a queue: say with --store where that queue is`);
+  }
+  const cwd = options.cwd ?? process.cwd();
+  const journal =
+    options.store === undefined ? new NoJournal() : await openJournal(options.store, { relaxed: options.isPrivate });
+  const opened: { close(): Promise<void> }[] = [journal];
+  try {
+    const cached = graph.specs.some((spec) => spec.options.cache);
+    const memories =
+      options.memories !== undefined && cached ? await openJournal(options.memories, { relaxed: true }) : journal;
+    if (memories !== journal) opened.unshift(memories);
+    const cache = cached ? await Cache.open(graph, memories, cwd, options.force) : undefined;
+    const { info, ends } = await claimFlow(graph, options, journal);
+    const wantsEngine =
+      options.store !== undefined && (!options.isPrivate || kinds.has('queue') || (options.launches ?? []).length > 0);
+    const engine = wantsEngine ? new Engine(await openStore(options.store!, { timeout: 10_000 })) : undefined;
+    const shared = { env: graph.env, cwd, renewal: options.renewal ?? NEVER };
+    const rounds = countFailures(ends);
+    const away = { engine: engine!, flow: info.id, env: graph.env, cwd, module: options.module, rounds };
+    const elsewhere = engine ? new Elsewhere(away) : undefined;
+    const executors = {
+      shell: new Shells({ flow: info.id, ...shared }),
+      function: options.module === undefined ? new Inline() : new Processes(options.module, shared.renewal),
+      queue: engine ? new Queued(engine, info.id, rounds) : new NoQueue(),
+    };
+    const watchers = options.watchers ?? [];
+    const restored = new Map(ends.map((end) => [end.id, end]));
+    const run = new Run({
+      graph,
+      weights: weigh(graph, recorded(cache, ends)),
+      slots: options.slots,
+      journal,
+      durable: options.store !== undefined,
+      executors,
+      elsewhere,
+      cache,
+      keepGoing: options.keepGoing === true,
+      watchers,
+      restored,
+      only,
+    });
+    const launches = options.launches ?? [];
+    const launchers =
+      launches.length > 0 ? new Launchers(launches, { flow: info.id, elsewhere: elsewhere!, watchers }) : undefined;
+    const close = async () => {
+      for (const one of opened) await one.close();
+    };
+    const all: Executor[] = [...Object.values(executors), ...(elsewhere ? [elsewhere] : [])];
+    return new Started(run, info, { journal, cache, engine, executors: all, launchers, watchers, close });
+  } catch (error) {
+    for (const one of opened) await one.close();
+    throw error;
+  }
+}
+
+export function findNode(graph: Graph, id: string): number {
+  const node = graph.index.get(id);
+  if (node === undefined) throw new CroreError('NOT_FOUND', `flow '${graph.name}' has no node '${id}'`);
+  return node;
+}
+
+/** A new flow, or the unfinished one of that name with its ends. */
+async function claimFlow(
+  graph: Graph,
+  options: StartOptions,
+  journal: Journal,
+): Promise<{ info: FlowInfo; ends: End[] }> {
+  const known = (await journal.list()).filter(({ name }) => name === graph.name);
+  const by = { host: hostname(), pid: process.pid };
+  if (options.resume) {
+    const found = known.findLast(({ id, state }) =>
+      typeof options.resume === 'string' ? id === options.resume : state !== 'done' && state !== 'cancelled',
+    );
+    if (typeof options.resume === 'string' && !found)
+      throw new CroreError('NOT_FOUND', `there is no flow '${options.resume}'`);
+    if (found) {
+      if (!(await journal.takeOver(found.id, by, isDead(found)))) throw busy(found);
+      return { info: found, ends: await journal.ends(found.id) };
+    }
+  }
+  if (options.isPrivate) await clearPrivate(known, journal);
+  else for (const { id } of known.filter(({ state }) => state !== 'running').slice(0, -KEPT)) await journal.forget(id);
+  const { name } = graph;
+  const id = `${name}-${randomBytes(4).toString('hex')}`;
+  const info: FlowInfo = {
+    id,
+    name,
+    file: options.file ?? '',
+    state: 'running',
+    size: graph.ids.length,
+    created: Date.now(),
+    ...by,
+  };
+  // A private file goes with its flow: there the file it came from is at hand.
+  await journal.begin(info, options.isPrivate || journal instanceof NoJournal ? '' : graphText(graph));
+  return { info, ends: [] };
+}
+
+async function clearPrivate(known: readonly FlowInfo[], journal: Journal): Promise<void> {
+  for (const info of known) {
+    if ((await journal.isHeld(info.id)) && !isDead(info)) throw busy(info);
+    await journal.forget(info.id);
+  }
+}
+
+/** On this machine one can see whether a runner lives; of others, only whether it renews its hold. */
+export function isDead({ host, pid }: FlowInfo): boolean {
+  if (host !== hostname()) return false;
+  try {
+    process.kill(pid, 0);
+    return pid === process.pid;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+function busy({ id, host, pid }: FlowInfo): CroreError {
+  return new CroreError('FLOW_BUSY', `flow '${id}' is being run by process ${pid} on ${host}`);
+}
+
+function countFailures(ends: readonly End[]): Map<string, number> {
+  const failures = new Map<string, number>();
+  for (const { id, state } of ends) if (state === 'failed') failures.set(id, (failures.get(id) ?? 0) + 1);
+  return failures;
+}
+
+function recorded(cache: Cache | undefined, ends: readonly End[]): Map<string, number> {
+  const seconds = cache?.seconds ?? new Map<string, number>();
+  for (const end of ends) seconds.set(end.id, end.seconds);
+  return seconds;
+}
+
+class NoQueue implements Executor {
+  async run(task: Task): Promise<Outcome> {
+    throw new Error(`node '${task.id}': there is no store`);
+  }
+
+  async close(): Promise<void> {}
+}

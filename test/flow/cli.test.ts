@@ -1,0 +1,354 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/wait.js';
+import { gone, logging, type Place, place } from './support.js';
+
+const jsonLines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+const leftovers = (here: Place) => here.names.filter((name) => name === '.crore');
+
+describe('crore run', () => {
+  it('runs a graph of commands and leaves nothing behind', () => {
+    const here = place();
+    here.write(
+      'f.yaml',
+      'nodes:\n  a: { run: "echo hi; echo there >&2" }\n  b: { run: [sh, -c, "echo \\"$CRORE_RESULT_a from $CRORE_NODE\\""], needs: [a] }\n',
+    );
+    const { status, stdout, stderr } = here.crore('run', 'f.yaml', '-j', '2');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain('a | hi\na | there\ndone    a');
+    expect(stdout).toContain('b | hi from b\n');
+    expect(stdout).toMatch(/2 of 2 done in \d+\.\d s\n$/);
+    expect(leftovers(here)).toEqual([]);
+  });
+
+  it('an empty graph succeeds, bad input is 2 in one line, a failure is 100 and kept', () => {
+    const here = place();
+    here.write('empty.yaml', 'nodes: {}\n');
+    expect(here.crore('run', 'empty.yaml').status).toBe(0);
+    here.write('cycle.yaml', 'nodes:\n  a: { run: touch x, needs: [b] }\n  b: { run: touch x, needs: [a] }\n');
+    for (const args of [
+      ['cycle.yaml'],
+      ['nowhere.yaml'],
+      [],
+      ['empty.yaml', '-j', 'x'],
+      ['empty.yaml', '--only', 'zz'],
+      ['empty.yaml', '--frob'],
+      ['empty.yaml', '--renew', 'x=1'],
+      ['empty.yaml', '-j', '0'],
+      ['empty.yaml', '--graph', 'x.png'],
+      ['empty.yaml', '--trace', '/nowhere/x'],
+    ]) {
+      const { status, stderr } = here.crore('run', ...args);
+      expect({ args, status: status === 1 ? 2 : status, lines: stderr.trim().split('\n').length }).toEqual({
+        args,
+        status: 2,
+        lines: 1,
+      });
+    }
+    expect(here.names).toEqual(['cycle.yaml', 'empty.yaml']);
+    here.write('bad.yaml', 'nodes:\n  a: { run: "echo why >&2; exit 7" }\n  b: { run: "true", needs: [a] }\n');
+    const { status, stdout, stderr } = here.crore('run', 'bad.yaml');
+    expect(status).toBe(100);
+    expect(stdout).toContain('failed  a');
+    expect(stdout).toContain(': why');
+    expect(stdout).toContain('0 of 2 done, 1 failed, 1 skipped');
+    expect(stderr).toContain('--resume');
+    expect(leftovers(here)).toEqual(['.crore']);
+  });
+
+  it('reports as JSON, in a joblog, in a trace and in pictures', () => {
+    const here = place();
+    here.write(
+      'f.yaml',
+      'name: shown\nnodes:\n  a: { run: echo 5 }\n  "b<&>": { run: "exit 3", needs: [a], retries: 1, backoff: 1ms }\n  c: { run: "true", needs: { "b<&>": finished } }\n  d: { run: "true", needs: ["b<&>"] }\n',
+    );
+    const { status, stdout } = here.crore(
+      'run',
+      'f.yaml',
+      '--json',
+      '-k',
+      '--joblog',
+      'log.tsv',
+      '--trace',
+      'trace.json',
+      '--graph',
+      'g.svg',
+    );
+    expect(status).toBe(100);
+    const events = jsonLines(stdout);
+    expect(events.map(({ id, state, exit, attempts }) => [id, state, exit, attempts]).slice(0, -1)).toEqual([
+      ['a', 'done', 0, 1],
+      ['b<&>', 'retry', 3, 1],
+      ['b<&>', 'failed', 3, 2],
+      ['d', 'skipped', undefined, 0],
+      ['c', 'done', 0, 1],
+    ]);
+    expect(events[0]).toMatchObject({ value: 5, start: expect.stringMatching(/^\d{4}-/), seconds: expect.any(Number) });
+    expect(events.at(-1)).toMatchObject({ flow: 'shown', done: 2, failed: 1, skipped: 1, exit: 100 });
+    const rows = here.lines('log.tsv').map((line) => line.split('\t'));
+    expect(rows[0]).toEqual(['id', 'state', 'attempts', 'start', 'seconds', 'exit']);
+    expect(rows.slice(1).map(([id, state]) => `${id} ${state}`)).toEqual([
+      'a done',
+      'b<&> failed',
+      'd skipped',
+      'c done',
+    ]);
+    const trace = JSON.parse(here.read('trace.json')) as { name: string; ph: string; dur: number }[];
+    expect(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name)).toEqual(['a', 'b<&>', 'c']);
+    const svg = here.read('g.svg');
+    expect(svg).toContain('<title>b&#60;&#38;&#62;: failed</title>');
+    for (const [state, count] of [
+      ['done', 2],
+      ['failed', 1],
+      ['skipped', 1],
+    ])
+      expect(svg.split(`<g class="${state}">`)).toHaveLength(Number(count) + 1);
+    expect(svg.match(/<path d="M/g)).toHaveLength(4); // three edges and the tip of the arrows
+    expect(svg).toContain('stroke-dasharray');
+    here.crore('run', 'f.yaml', '-q', '-k', '--graph', 'g.mmd');
+    expect(here.read('g.mmd')).toMatch(
+      /^flowchart LR\n {2}n0\["a"\]:::done\n {2}n1\["b#60;#38;#62;"\]:::failed\n[\s\S]*n0 --> n1\n {2}n1 -.-> n2\n {2}n1 --> n3/,
+    );
+    here.crore('run', 'f.yaml', '-q', '-k', '--graph', 'g.dot');
+    expect(here.read('g.dot')).toMatch(
+      /^digraph "shown" \{[\s\S]*n0 -> n1;\n {2}n1 -> n2 \[style=dashed\];[\s\S]*\}\n$/,
+    );
+  });
+
+  it('tells what would run, and runs only what is asked for', () => {
+    const here = place();
+    here.write('f.json', logging({ a: [], b: ['a'], c: ['a'], d: ['b', 'c'], x: [] }));
+    const { stdout, status } = here.crore('run', 'f.json', '--dry-run');
+    expect(status).toBe(0);
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => line.trim().split(/\s+/).slice(0, 2).join(' ')),
+    ).toEqual(['1 a', '1 x', '2 b', '2 c', '3 d']);
+    expect(here.names).toEqual(['f.json']);
+    const only = here.crore('run', 'f.json', '--only', 'b');
+    expect(only.stdout).toContain('2 of 2 done');
+    expect(here.lines('log')).toEqual(['a', 'b']);
+  });
+
+  it('reads two tables', () => {
+    const here = place();
+    here.write('w.csv', 'id,command\nb,echo b >> log\na,echo a >> log\n');
+    here.write('s.csv', 'from,to\na,b\n');
+    expect(here.crore('run', '--workload', 'w.csv', '--schedule', 's.csv').status).toBe(0);
+    expect(here.lines('log')).toEqual(['a', 'b']);
+  });
+
+  it('runs commands with odd names, quotes, long output, a broken syntax, and one that kills its shell', () => {
+    const here = place();
+    const nodes = {
+      'it\'s "odd" $HOME': { run: "echo 'it'\"'\"'s' \"$CRORE_NODE\"" },
+      long: {
+        run: 'i=0; while [ $i -lt 3000 ]; do echo "line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"; i=$((i+1)); done; echo last',
+      },
+      broken: { run: 'if ( then "' },
+      killer: { run: 'kill -9 $$' },
+      stdin: { run: 'cat; echo done' },
+      multi: { run: 'echo one\necho two\nexit 4' },
+      missing: { run: ['no-such-program', '$HOME'] },
+      nodir: { run: 'true', cwd: 'nowhere' },
+      after: { run: 'echo fine', needs: { killer: 'finished', broken: 'finished' } },
+    };
+    here.write('f.json', { nodes });
+    const { stdout, status } = here.crore('run', 'f.json', '--json', '-k', '-j', '1');
+    expect(status).toBe(100);
+    const ends = new Map(jsonLines(stdout).map((event) => [event.id, event]));
+    expect(ends.get('it\'s "odd" $HOME')).toMatchObject({ state: 'done', value: 'it\'s it\'s "odd" $HOME' });
+    expect(ends.get('long')).toMatchObject({ state: 'done', value: 'last' });
+    expect(ends.get('broken')).toMatchObject({ state: 'failed', exit: 2 });
+    expect(ends.get('killer')).toMatchObject({ state: 'failed', exit: 137 });
+    expect(ends.get('stdin')).toMatchObject({ state: 'done', value: 'done' });
+    expect(ends.get('multi')).toMatchObject({ state: 'failed', exit: 4 });
+    expect(ends.get('missing')).toMatchObject({ state: 'failed', exit: 127 });
+    expect(ends.get('nodir')).toMatchObject({ state: 'failed' });
+    expect(ends.get('after')).toMatchObject({ state: 'done' });
+  });
+
+  it('an interrupt stops the commands, keeps the state, and the flow goes on from there', async () => {
+    const here = place();
+    const nodes = {
+      a: { run: 'echo a >> log' },
+      b: { run: 'echo b >> log; echo $$ > pid; test -e go || sleep 600', needs: ['a'] },
+      c: { run: 'echo c >> log', needs: ['b'] },
+    };
+    here.write('f.json', { nodes });
+    const running = here.start('run', 'f.json');
+    const pid = Number(await until('the second command to run', () => here.read('pid').trim()));
+    running.child.kill('SIGINT');
+    expect(await running.exit()).toBe(130);
+    await gone([pid]);
+    here.write('go', '');
+    const { status, stdout } = here.crore('run', 'f.json', '--resume');
+    expect(status).toBe(0);
+    expect(stdout).toContain('1 of 3 nodes were done before');
+    expect(here.lines('log')).toEqual(['a', 'b', 'b', 'c']);
+    expect(leftovers(here)).toEqual([]);
+  });
+
+  it('a runner killed -9 leaves no process, and only what was in flight runs again', async () => {
+    const here = place();
+    const nodes: Record<string, object> = {
+      one: { run: 'echo one >> log' },
+      hang: {
+        run: 'echo hang >> log; (sleep 600 & echo $! > grandchild; wait) & echo $$ > pid; test -e go || sleep 601',
+        needs: ['one'],
+      },
+      last: { run: 'echo last >> log', needs: ['hang'] },
+    };
+    for (let i = 0; i < 20; i++) nodes[`side${i}`] = { run: `echo side${i} >> log`, needs: ['one'] };
+    here.write('f.json', { nodes });
+    const running = here.start('run', 'f.json', '-j', '3', '--json');
+    await until(
+      'everything else to be done',
+      () => running.stdout.split('\n').filter((line) => line.includes('"done"')).length === 21,
+    );
+    const pids = [
+      Number(here.read('pid')),
+      Number(await until('the grandchild', () => here.read('grandchild').trim())),
+    ];
+    await running.kill('SIGKILL');
+    await gone(pids);
+    here.write('go', '');
+    const { status } = here.crore('run', 'f.json', '--resume');
+    expect(status).toBe(0);
+    const log = here.lines('log');
+    expect(log.filter((line) => line === 'hang')).toHaveLength(2);
+    expect(log.filter((line) => line === 'last')).toHaveLength(1);
+    expect(log).toHaveLength(24);
+    expect(leftovers(here)).toEqual([]);
+  });
+
+  it('a flow that runs is not run by a second runner', async () => {
+    const here = place();
+    here.write('f.json', { nodes: { a: { run: 'touch up; while ! test -e go; do sleep 0.05; done' } } });
+    const running = here.start('run', 'f.json');
+    await until('it to run', () => existsSync(join(here.dir, 'up')));
+    const { status, stderr } = here.crore('run', 'f.json', '--resume');
+    expect({ status, stderr }).toEqual({
+      status: 69,
+      stderr: expect.stringContaining(`being run by process ${running.child.pid}`),
+    });
+    here.write('go', '');
+    expect(await running.exit()).toBe(0);
+  });
+});
+
+describe('functions of a module', () => {
+  const MODULE = `
+import { appendFileSync } from 'node:fs';
+import { flow, map, node, sh } from '${new URL('../../dist/flow/index.js', import.meta.url).href}';
+const list = node(() => ({ pid: process.pid, items: [1, 2, 3, 4] }));
+const items = node({ needs: { list } }, ({ list }) => list.items);
+const squares = map(items, (item) => ({ pid: process.pid, square: item * item }));
+const poison = node({ retries: 0 }, () => { appendFileSync('poison', 'x'); process.abort(); });
+const slow = node({ timeout: 50 }, () => { for (;;); });
+const total = node({ needs: { squares } }, ({ squares }) => squares.reduce((sum, { square }) => sum + square, 0));
+const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
+`;
+
+  it('run in processes of their own: a crash and an endless loop are their own affair', () => {
+    const here = place();
+    here.write('f.mjs', `${MODULE}export default flow({ list, items, squares, total, shown, poison, slow });`);
+    const { status, stdout } = here.crore('run', 'f.mjs', '-j', '3', '-k', '--json');
+    expect(status).toBe(100);
+    const ends = new Map(jsonLines(stdout).map((event) => [event.id, event]));
+    expect(ends.get('total')).toMatchObject({ state: 'done', value: 30 });
+    expect(ends.get('shown')).toMatchObject({ value: 'total 30' });
+    expect(ends.get('poison')).toMatchObject({ state: 'failed', error: expect.stringContaining('died') });
+    expect(here.read('poison')).toBe('xxx'); // three workers, then it is given up
+    expect(ends.get('slow')).toMatchObject({ state: 'failed', error: expect.stringContaining('longer than') });
+  });
+
+  it('are renewed after their share; a module that cannot be loaded is named', () => {
+    const here = place();
+    here.write('f.mjs', `${MODULE}export default flow({ list, items, squares });`);
+    const pids = (...args: string[]) => {
+      const { stdout, status } = here.crore('run', 'f.mjs', '-j', '1', '--json', ...args);
+      expect(status).toBe(0);
+      const squares = jsonLines(stdout).find(({ id }) => id === 'squares')!.value as { pid: number }[];
+      return new Set(squares.map(({ pid }) => pid)).size;
+    };
+    expect(pids()).toBe(1);
+    expect(pids('--renew', 'tasks=1')).toBe(4);
+    for (const [name, text, word] of [
+      ['throws.mjs', 'throw new Error("at load")', 'at load'],
+      ['none.mjs', 'export default 5', 'made by flow'],
+      ['syntax.mjs', 'export default {', 'cannot be loaded'],
+    ] as const) {
+      here.write(name, text);
+      const { status, stderr } = here.crore('run', name);
+      expect({ name, status, named: stderr.includes(word) }).toEqual({ name, status: 2, named: true });
+    }
+  });
+
+  it('may be TypeScript', () => {
+    const here = place();
+    here.write(
+      'f.ts',
+      `import { flow, node } from '${new URL('../../dist/flow/index.js', import.meta.url).href}';
+const a = node((): number => 41);
+export default flow({ a, b: node({ needs: { a } }, ({ a }: { a: number }): number => a + 1) });`,
+    );
+    const { stdout, stderr, status } = here.crore('run', 'f.ts', '--json');
+    expect({ status, stderr }).toMatchObject({ status: 0 });
+    expect(jsonLines(stdout).find(({ id }) => id === 'b')!.value).toBe(42);
+    expect(here.names).toEqual(['f.ts']);
+  });
+});
+
+describe('the cache', () => {
+  it('runs again only what has changed, and says why', () => {
+    const here = place();
+    here.write('in.txt', 'one');
+    here.write(
+      'flow.yaml',
+      `nodes:
+  make: { run: "echo make >> log; tr a-z A-Z < in.txt > out.txt", inputs: [in.txt], outputs: [out.txt] }
+  count: { run: "echo count >> log; wc -c < out.txt", needs: [make], inputs: [out.txt], cache: true }
+  always: { run: "echo always >> log", needs: [count] }
+`,
+    );
+    const why = (node: string) => here.crore('why', node).stdout.trim();
+    const ran = () => {
+      const before = here.lines('log').length;
+      expect(here.crore('run', 'flow.yaml').status).toBe(0);
+      return here.lines('log').slice(before);
+    };
+    expect(why('make')).toBe('make would run: it has never run to its end');
+    expect(here.names).toEqual(['flow.yaml', 'in.txt']);
+    expect(ran()).toEqual(['make', 'count', 'always']);
+    expect(why('count')).toMatch(/^count would not run: nothing has changed since/);
+    expect(why('always')).toBe('always would run: it is not cached: it runs every time');
+    expect(ran()).toEqual(['always']);
+    expect(here.crore('run', 'flow.yaml', '-n').stdout).toMatch(
+      /make .*\(cached\)\n.*count .*\(cached\)\n.*always [^(]*\n/,
+    );
+    here.write('in.txt', 'two');
+    expect(why('make')).toBe('make would run: its input in.txt has changed');
+    expect(why('count')).toBe("count would run: 'make', which it needs, would run");
+    expect(ran()).toEqual(['make', 'count', 'always']);
+    here.write('in.txt', 'TWO'); // makes the same output: nothing behind it has to run
+    expect(ran()).toEqual(['make', 'always']);
+    here.write('out.txt', 'meddled');
+    expect(why('make')).toContain('changed by somebody else');
+    expect(ran()).toEqual(['make', 'always']);
+    here.write('flow.yaml', readFileSync(join(here.dir, 'flow.yaml'), 'utf8').replace('wc -c', 'wc -l'));
+    expect(why('count')).toBe('count would run: its command has changed');
+    expect(ran()).toEqual(['count', 'always']);
+    expect(here.crore('run', 'flow.yaml', '--force').stdout).toContain('done    make');
+    expect(
+      JSON.parse(here.crore('why', 'nope', 'flow.yaml', '--json').stderr.includes("no node 'nope'") ? '1' : '0'),
+    ).toBe(1);
+  });
+});
