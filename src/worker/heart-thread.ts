@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openStore } from '../store/open.js';
 import type { Store } from '../store/store.js';
-import type { HeartNews, HeartOrder, HeartSetup, Pulse } from './heart.js';
+import { GATE, type HeartNews, type HeartOrder, type HeartSetup, type Pulse } from './heart-orders.js';
 
 /** The heartbeat thread: see heart.ts. Times are monotonic. */
 
@@ -15,12 +15,15 @@ interface Session extends Pulse {
 
 const setup = workerData as HeartSetup;
 const turns = new Int32Array(setup.loop);
+const gate = new Int32Array(setup.gate);
 const sessions = new Map<string, Session>();
 let opening: Promise<Store> | undefined;
 let seenTurns = -1;
 let turnedAt = performance.now();
 
 function store(): Promise<Store> {
+  // Whoever comes first at the gate: from now on the thread has to end by itself, or it is about to be terminated.
+  if (Atomics.compareExchange(gate, 0, GATE.open, GATE.busy) === GATE.shut) return new Promise(() => {});
   opening ??= openStore(setup.url, { timeout: setup.timeout, relaxed: true }).catch((error) => {
     opening = undefined;
     throw error;
@@ -95,8 +98,18 @@ function add(pulse: Pulse): void {
   void beat(session);
 }
 
+/** Ends by itself. To be terminated within a call of the SQLite driver would abort the whole process. */
+async function stop(): Promise<void> {
+  for (const { timer } of sessions.values()) clearInterval(timer);
+  sessions.clear();
+  await opening?.then((open) => open.close()).catch(() => {}); // there is nothing left to close
+  parentPort!.close();
+}
+
 parentPort!.on('message', (order: HeartOrder) => {
-  if ('add' in order) {
+  if ('stop' in order) {
+    void stop();
+  } else if ('add' in order) {
     add(order.add);
   } else if ('remove' in order) {
     clearInterval(sessions.get(order.remove)?.timer);

@@ -1,14 +1,6 @@
 import { Worker as Thread } from 'node:worker_threads';
 import type { Store } from '../store/store.js';
-
-/** A session to keep alive. */
-export interface Pulse {
-  queue: string;
-  worker: string;
-  lease: number;
-  beat: number;
-  hung: number;
-}
+import { GATE, type HeartNews, type HeartOrder, type HeartSetup, type Pulse } from './heart-orders.js';
 
 export interface HeartListener {
   /** The store no longer knows the session. */
@@ -17,19 +9,9 @@ export interface HeartListener {
   late: (recovered: boolean) => void;
 }
 
-/** What goes to the thread. */
-export type HeartOrder = { add: Pulse } | { remove: string } | { stop: true };
-/** What comes back: a worker's name and what befell it. */
-export type HeartNews = { worker: string; news: 'lost' | 'late' | 'recovered' };
-
-export interface HeartSetup {
-  url: string;
-  timeout: number;
-  /** Counts turns of the main loop. */
-  loop: SharedArrayBuffer;
-}
-
 const LOOP_TICK = 250;
+/** Time for the thread to end by itself. */
+const PATIENCE = 2_000;
 
 /**
  * Keeps the sessions of this process alive. Beats come from a thread with a connection of its own, so that a busy main loop
@@ -41,6 +23,7 @@ export class Heart {
   readonly #own = new Map<string, NodeJS.Timeout>();
   readonly #loop = new SharedArrayBuffer(4);
   #thread: Thread | undefined;
+  #gate = new SharedArrayBuffer(4);
   #ticker: NodeJS.Timeout | undefined;
 
   constructor(
@@ -68,7 +51,24 @@ export class Heart {
     for (const worker of [...this.#listeners.keys()]) this.remove(worker);
     const thread = this.#thread;
     this.#thread = undefined;
-    await thread?.terminate();
+    if (thread) await this.#end(thread);
+  }
+
+  /**
+   * A thread that has not touched its store is simply terminated. Any other ends by itself, for to be terminated within a
+   * call of the SQLite driver would abort the whole process; one that waits for a distant store is not waited for.
+   */
+  async #end(thread: Thread): Promise<void> {
+    if (Atomics.compareExchange(new Int32Array(this.#gate), 0, GATE.open, GATE.shut) === GATE.open) {
+      await thread.terminate();
+      return;
+    }
+    const gone = new Promise<void>((resolve) => thread.once('exit', () => resolve()));
+    thread.ref();
+    thread.postMessage({ stop: true } satisfies HeartOrder);
+    const timer = setTimeout(() => void thread.terminate(), PATIENCE);
+    await gone;
+    clearTimeout(timer);
   }
 
   #send(order: HeartOrder): void {
@@ -86,7 +86,9 @@ export class Heart {
   }
 
   #start(): Thread {
-    const setup: HeartSetup = { url: this.store.threadUrl!, timeout: this.timeout, loop: this.#loop };
+    this.#gate = new SharedArrayBuffer(4);
+    const { timeout } = this;
+    const setup: HeartSetup = { url: this.store.threadUrl!, timeout, loop: this.#loop, gate: this.#gate };
     const thread = new Thread(new URL('./heart-thread.js', import.meta.url), { workerData: setup });
     thread.unref();
     thread.on('message', ({ worker, news }: HeartNews) => this.#tell(worker, news));

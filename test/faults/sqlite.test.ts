@@ -124,4 +124,11 @@ describe('a SQLite file', () => {
       [5, counts.dead],
     ]);
   });
+
+  it('ends its heartbeat thread well, at whatever moment of its life', async () => {
+    store = await freshSqlite();
+    const program = new Program('brief', { url: store.url, times: 40 });
+    programs.push(program);
+    expect(await program.exit()).toBe(0);
+  });
 });
