@@ -1,5 +1,5 @@
 import type { Job } from '../job/job.js';
-import { fail } from '../job/transitions.js';
+import { type Counted, fail } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
 import type { Engine } from './engine.js';
 
@@ -48,7 +48,10 @@ function mayFail(job: Job | undefined): boolean {
 }
 
 /** The move of a job in hand whose failure was reported. */
-export function failure(job: Job, random: () => number): Settlement {
+export function failure(
+  job: Counted & Pick<Job, 'worker' | 'token' | 'id' | 'priority' | 'spec'>,
+  random: () => number,
+): Settlement {
   const lease = { worker: job.worker!, token: job.token!, id: job.id };
   const move = fail(job, REPORTED, { random });
   return {

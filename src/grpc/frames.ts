@@ -56,7 +56,8 @@ export class FrameReader {
     if (length > this.limit) {
       throw new Refusal('RESOURCE_EXHAUSTED', `a message of ${length} bytes is over the limit of ${this.limit}`);
     }
-    if (chunk[at] !== 0) throw new Refusal('UNIMPLEMENTED', 'compressed messages are not understood here: send identity');
+    if (chunk[at] !== 0)
+      throw new Refusal('UNIMPLEMENTED', 'compressed messages are not understood here: send identity');
     return length;
   }
 }

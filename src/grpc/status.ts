@@ -33,8 +33,7 @@ export class Refusal extends Error {
 /** What a caller is told of an error: ours by their table, all else without its inner words. */
 export function statusOf(error: unknown): { status: StatusName; message: string; code?: string } {
   if (error instanceof Refusal) return { status: error.status, message: error.message };
-  if (error instanceof CroreError)
-    return { status: ERRORS[error.code].grpc, message: error.message, code: error.code };
+  if (error instanceof CroreError) return { status: ERRORS[error.code].grpc, message: error.message, code: error.code };
   return { status: 'INTERNAL', message: 'the server failed; its log says why' };
 }
 

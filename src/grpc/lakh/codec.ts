@@ -71,7 +71,7 @@ class Reader {
     const end = this.field();
     const start = this.at;
     this.at = end;
-    const text = this.buffer.utf8Slice(start, end);
+    const text = this.buffer.toString('utf8', start, end);
     // The decoder replaces what is not UTF-8: only then it is looked at again.
     if (text.includes('\ufffd') && !isUtf8(this.buffer.subarray(start, end)))
       throw new Refusal('INVALID_ARGUMENT', 'a text of the message is not UTF-8');
@@ -221,7 +221,7 @@ export class JobWriter {
       }
     }
     this.#varint(Buffer.byteLength(text));
-    this.#at += buffer.utf8Write(text, this.#at);
+    this.#at += buffer.write(text, this.#at, 'utf8');
   }
 
   #varint(value: number): void {
