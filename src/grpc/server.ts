@@ -119,7 +119,8 @@ export class Server {
     const adapter = connectNodeAdapter({
       routes: this.#routes.register,
       interceptors: [translating(this.#context)],
-      readMaxBytes: limits.message,
+      // A batch of jobs is one message here, where lakh has one job in each.
+      readMaxBytes: 4 * limits.message,
       writeMaxBytes: 64 * 1024 * 1024,
     });
     this.#adapter = adapter;

@@ -1,4 +1,5 @@
 import type { Signal, Store } from '../../store/store.js';
+import type { Awaited } from './awaited.js';
 
 /** Signals that wait for a slow listener; beyond it a `reset` stands for all of them. */
 const MOST = 1_000;
@@ -13,11 +14,17 @@ interface Heard {
 const nothing = (): Heard => ({ work: false, reset: false, finished: [], cancelled: [] });
 
 /** Signals of a queue, gathered while the listener is busy. */
-export async function* listenTo(store: Store, queue: string, signal: AbortSignal): AsyncGenerator<Heard> {
+export async function* listenTo(
+  store: Store,
+  awaited: Awaited,
+  queue: string,
+  signal: AbortSignal,
+): AsyncGenerator<Heard> {
   let heard = nothing();
   let fresh = true;
   let tell = () => {};
   const stop = store.listen(queue, (one) => {
+    if (one.type === 'finished' && !awaited.has(queue, one.id)) return;
     note(heard, one);
     fresh = true;
     tell();

@@ -1,6 +1,7 @@
 import { counted, taskRecord } from '../../engine/sweeper.js';
 import { CroreError } from '../../errors.js';
 import type { Entry } from '../../job/job.js';
+import { DEFAULT_SPEC } from '../../job/spec.js';
 import { type Counted, die, fail, finish, type Move, release, snooze } from '../../job/transitions.js';
 import type { WorkRequest_Settle } from '../../proto/crore/v1/crore_pb.js';
 import { toMs } from '../../store/grpc/codec.js';
@@ -24,6 +25,13 @@ export function settlementOf(entry: Entry, settle: WorkRequest_Settle, judge: Ju
   // A raw task that has to be remembered gets a record; one that is done or goes back needs none.
   const plain = move.to === 'done' || move.to === 'ready';
   return { lease, move, spec: record.spec, priority: 0, record: plain ? undefined : record };
+}
+
+const TASK: Counted = { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
+
+/** Back to the front, as if it had never been claimed. */
+export function giveBack({ lease, job }: Entry): Settlement {
+  return { lease, move: release(job ?? TASK), spec: job?.spec ?? DEFAULT_SPEC, priority: job?.priority ?? 0 };
 }
 
 function moveOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limit }: Judge): Move {

@@ -26,7 +26,7 @@ export function idsOf(ids: readonly string[]): readonly string[] {
 export function bodyOf(body: pb.Body | undefined, what: string, limit: number): Body | undefined {
   const known = toBody(body);
   if (known === undefined) return undefined;
-  if (typeof known === 'string') {
+  if (typeof known === 'string' && known !== '') {
     try {
       JSON.parse(known);
     } catch {

@@ -2,7 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { checkInteger, checkName } from '../../engine/check.js';
 import { chunks } from '../../engine/engine.js';
 import { CroreError } from '../../errors.js';
-import type { Job } from '../../job/job.js';
+import type { Entry, Job } from '../../job/job.js';
 import { AddOutcome, ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
 import {
   fromCounts,
@@ -18,18 +18,23 @@ import {
 import { type Beat, MAX_BATCH, type WorkerInfo } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
 import { deadJobs } from '../lakh/dead.js';
+import { Awaited } from './awaited.js';
 import { listenTo } from './listen.js';
+import { giveBack } from './outcome.js';
 import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';
 
 const OUTCOMES = { created: AddOutcome.CREATED, duplicate: AddOutcome.DUPLICATE, full: AddOutcome.FULL };
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
 const LONGEST_LEASE = 86_400_000;
 const LONGEST_CURSOR = 4_096;
+/** Payload of one claim. */
+const MOST_CLAIMED = 16 * 1024 * 1024;
 
 /** Every call of crore.v1 but the worker stream: decode, one call of the engine or store, encode. */
 export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Crore>, 'work'> {
   const { engine, limits } = context;
   const { store } = engine;
+  const awaited = new Awaited();
   return {
     info: () => ({
       version: context.version,
@@ -123,8 +128,10 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     claim: async ({ session, n }) => {
       if (!session) throw new CroreError('BAD_OPTION', 'claim needs a session');
       const claim = await store.claim(sessionOf(session), checkInteger(n, 'n', 1, MAX_BATCH));
-      const { more, nextAt } = claim;
-      return { status: STATUSES[claim.status], entries: claim.entries.map(fromEntry), more, nextAt: fromTime(nextAt) };
+      const { status, nextAt } = claim;
+      const entries = await fitting(context, session.queue, claim.entries);
+      const more = claim.more || entries.length < claim.entries.length;
+      return { status: STATUSES[status], entries: entries.map(fromEntry), more, nextAt: fromTime(nextAt) };
     },
     settle: async ({ queue, settlements }) => {
       queueName(queue);
@@ -153,11 +160,25 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       };
     },
     await: async ({ queue, ids }) => {
-      await store.await(queueName(queue), idsOf(ids));
+      awaited.add(queueName(queue), idsOf(ids));
+      await store.await(queue, ids);
       return {};
     },
-    listen: ({ queue }, { signal }) => listenTo(store, queueName(queue), signal),
+    listen: ({ queue }, { signal }) => listenTo(store, awaited, queueName(queue), signal),
   };
+}
+
+/** As many entries as a message should carry; the rest goes back to the front. */
+async function fitting({ engine }: ServerContext, queue: string, entries: Entry[]): Promise<Entry[]> {
+  let bytes = 0;
+  const cut = entries.findIndex(({ job, task }, i) => {
+    bytes += (job ? job.payload : task!).length;
+    return bytes > MOST_CLAIMED && i > 0;
+  });
+  if (cut < 0) return entries;
+  const back = entries.slice(cut).map(giveBack);
+  await engine.store.settle(queue, back);
+  return entries.slice(0, cut);
 }
 
 function sessionOf({

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Entry } from '../../job/job.js';
-import { DEFAULT_SPEC } from '../../job/spec.js';
-import { type Counted, release } from '../../job/transitions.js';
 import type { Beat, Signal } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
+import { giveBack } from './outcome.js';
 
 const SLOW_POLL = 5_000;
 const LONGEST_TIMER = 2 ** 31 - 1;
-const TASK: Counted = { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
 
 interface Hooks {
   work: () => void;
@@ -91,12 +89,7 @@ export class Source {
 
   giveBack(entries: readonly Entry[]): void {
     const { engine, log } = this.context;
-    const settlements = entries.map(({ lease, job }) => ({
-      lease,
-      move: release(job ?? TASK),
-      spec: job?.spec ?? DEFAULT_SPEC,
-      priority: job?.priority ?? 0,
-    }));
+    const settlements = entries.map(giveBack);
     this.#giving = Promise.all([this.#giving, engine.store.settle(this.queue, settlements)]).catch((error) => {
       log.warn({ err: error, queue: this.queue }, 'jobs could not be given back: their leases run out');
     });

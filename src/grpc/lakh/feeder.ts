@@ -64,6 +64,11 @@ export class Feeder {
     this.#poll = setInterval(() => this.wake(), SLOW_POLL).unref();
   }
 
+  /** There is nothing to claim as far as is known. */
+  get dry(): boolean {
+    return this.#dry;
+  }
+
   get idle(): boolean {
     return this.#takers.length === 0;
   }

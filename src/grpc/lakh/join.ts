@@ -63,8 +63,12 @@ export class Consumer implements Taker {
 
   room(reserved: boolean): number {
     if (this.#leaving || this.call.ended || this.call.stream.writableLength > MOST_BYTES) return 0;
-    const room = reserved ? this.#window.size - this.#out.size : MOST_FLYING - this.#flyingCount;
-    return room - this.asked;
+    const room = (reserved ? this.#window.size - this.#out.size : MOST_FLYING - this.#flyingCount) - this.asked;
+    if (room <= 1 || this.feeders.size === 1) return room;
+    // A name with a backlog leaves room for the others.
+    let hungry = 0;
+    for (const feeder of this.feeders.values()) if (!feeder.dry) hungry += 1;
+    return Math.ceil(room / Math.max(1, hungry));
   }
 
   deliver(feeder: Feeder, entries: Entry[]): Entry[] {
