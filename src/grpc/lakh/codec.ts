@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import { HEAD } from '../frames.js';
 import { Refusal } from '../status.js';
 
@@ -24,6 +24,14 @@ export interface WireResult {
   id: string;
   name: string;
   ok: boolean;
+}
+
+/** A chunk of plain ASCII as one text: its fields are pieces of that, where decoding each would cost a call. */
+const seen: { buffer: Buffer | undefined; text: string } = { buffer: undefined, text: '' };
+
+function look(buffer: Buffer): void {
+  seen.buffer = buffer;
+  seen.text = isAscii(buffer) ? buffer.toString('latin1') : '';
 }
 
 /** A cursor over one message. */
@@ -71,11 +79,33 @@ class Reader {
     const end = this.field();
     const start = this.at;
     this.at = end;
+    if (seen.buffer !== this.buffer) look(this.buffer);
+    if (seen.text !== '') return seen.text.substring(start, end);
     const text = this.buffer.toString('utf8', start, end);
     // The decoder replaces what is not UTF-8: only then it is looked at again.
     if (text.includes('\ufffd') && !isUtf8(this.buffer.subarray(start, end)))
       throw new Refusal('INVALID_ARGUMENT', 'a text of the message is not UTF-8');
     return text;
+  }
+
+  /** A text that mostly is the same as last time: then no new one is made. */
+  known(last: { text: string; bytes: Buffer }): string {
+    const start = this.at;
+    const end = this.field();
+    const { bytes } = last;
+    const from = end - bytes.length;
+    if (from === this.at) {
+      let i = 0;
+      while (i < bytes.length && this.buffer[from + i] === bytes[i]) i++;
+      if (i === bytes.length) {
+        this.at = end;
+        return last.text;
+      }
+    }
+    this.at = start;
+    last.text = this.text();
+    last.bytes = Buffer.from(last.text);
+    return last.text;
   }
 
   skip(wire: number): void {
@@ -109,6 +139,7 @@ function malformed(): Refusal {
 }
 
 const LENGTH = 2;
+const lastName = { text: '', bytes: Buffer.alloc(0) };
 
 export function readJob(buffer: Buffer, start: number, end: number): WireJob {
   const reader = new Reader(buffer, start, end);
@@ -120,7 +151,7 @@ export function readJob(buffer: Buffer, start: number, end: number): WireJob {
         job.id = reader.text();
         break;
       case (2 << 3) | LENGTH:
-        job.name = reader.text();
+        job.name = reader.known(lastName);
         break;
       case (3 << 3) | LENGTH:
         job.args.push(reader.text());
@@ -155,7 +186,7 @@ export function readResult(buffer: Buffer, start: number, end: number): WireResu
   while (reader.at < end) {
     const tag = reader.varint();
     if (tag === ((1 << 3) | LENGTH)) result.id = reader.text();
-    else if (tag === ((2 << 3) | LENGTH)) result.name = reader.text();
+    else if (tag === ((2 << 3) | LENGTH)) result.name = reader.known(lastName);
     else if (tag === 3 << 3) result.ok = reader.varint() === 1;
     else if (tag < 8) throw malformed();
     else reader.skip(tag & 7);

@@ -240,9 +240,19 @@ export function argsOf({
 }): string[] {
   const payload = job ? job.payload : task!;
   if (typeof payload !== 'string') return [Buffer.from(payload).toString()];
+  const texts = plainTexts(payload);
+  if (texts) return texts;
   if (payload.startsWith('[')) {
     const value = decodeValue(payload) as unknown[];
     if (value.every((one) => typeof one === 'string')) return value as string[];
   }
   return [payload];
+}
+
+/** The list of texts in a payload without escapes, which needs no parser; undefined for any other. */
+function plainTexts(payload: string): string[] | undefined {
+  if (!payload.startsWith('["') || !payload.endsWith('"]') || payload.includes('\\')) return undefined;
+  const texts = payload.slice(2, -2).split('","');
+  for (const text of texts) if (text.includes('"')) return undefined;
+  return texts;
 }

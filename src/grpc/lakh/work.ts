@@ -12,6 +12,9 @@ const EMPTY = frame(new Uint8Array(0));
 /** Jobs, and bytes of them, that a stream may have on their way into the store before it is read on. */
 const MOST_JOBS = 8 * MAX_BATCH;
 const MOST_BYTES = 8 * 1024 * 1024;
+const MOST_AT_ONCE = 4 * 1024 * 1024;
+/** Batches of a stream that may be on their way at once: what arrives meanwhile makes the next one larger. */
+const MOST_BATCHES = 2;
 
 /** A producer's stream: jobs go into the store in the batches they arrive in, and the answer waits for the last. */
 export class Producer {
@@ -22,6 +25,7 @@ export class Producer {
   #accepted = 0;
   #failure: unknown;
   #scheduled = false;
+  #under = 0;
   #over = false;
   #idle: (() => void) | undefined;
 
@@ -68,7 +72,7 @@ export class Producer {
   }
 
   #flushSoon(): void {
-    if (this.#scheduled || this.#batches.size === 0) return;
+    if (this.#scheduled || this.#batches.size === 0 || this.#under >= MOST_BATCHES) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -78,16 +82,21 @@ export class Producer {
   }
 
   async #add(name: string, jobs: NewJob[]): Promise<void> {
+    this.#under += 1;
+    let bytes = 0;
+    for (const job of jobs) bytes += job.payload.length;
     try {
-      await addAll(this.context, name, jobs);
+      await addAll(this.context, name, jobs, bytes);
       this.#accepted += jobs.length;
     } catch (error) {
       this.#failure ??= error;
     }
+    this.#under -= 1;
     this.#pending -= jobs.length;
-    for (const job of jobs) this.#bytes -= job.payload.length;
+    this.#bytes -= bytes;
     if (this.#failure !== undefined) this.#fail(this.#failure);
     if (this.#pending < MOST_JOBS / 2 && this.#bytes < MOST_BYTES / 2) this.call.stream.resume();
+    this.#flushSoon();
     if (this.#pending === 0) this.#idle?.();
   }
 
@@ -127,8 +136,9 @@ export class Producer {
 }
 
 /** Adds jobs; a known id whose job is alive counts as accepted, one whose job has ended is free again. */
-async function addAll({ engine }: ServerContext, name: string, jobs: NewJob[]): Promise<void> {
-  const outcomes = await engine.addMany(name, jobs, {});
+async function addAll({ engine }: ServerContext, name: string, jobs: NewJob[], bytes: number): Promise<void> {
+  const few = jobs.length <= MAX_BATCH && bytes < MOST_AT_ONCE;
+  const outcomes = await (few ? engine.store.add(name, jobs) : engine.addMany(name, jobs, {}));
   const doubles = jobs.filter((_job, i) => outcomes[i]!.outcome === 'duplicate');
   if (doubles.length === 0) return;
   for (let i = 0; i < doubles.length; i += MAX_BATCH) {
