@@ -22,6 +22,7 @@ import { Source } from './source.js';
 const SHORTEST_LEASE = 500;
 const LONGEST_LEASE = 3_600_000;
 const MOST_CREDIT = 100_000;
+const HESITATION = 25;
 
 interface Held {
   source: Source;
@@ -40,6 +41,8 @@ export class WorkStream {
   #seenAt = performance.now();
   #beatAt = 0;
   #draining = false;
+  /** The worker said goodbye. */
+  #clean = false;
   #over = false;
 
   constructor(
@@ -49,7 +52,7 @@ export class WorkStream {
   ) {}
 
   async *serve(requests: AsyncIterable<WorkRequest>, signal: AbortSignal): AsyncGenerator<object> {
-    const reading = this.#read(requests);
+    void this.#read(requests, signal);
     const aborted = () => this.#outbox.end();
     signal.addEventListener('abort', aborted);
     try {
@@ -58,7 +61,7 @@ export class WorkStream {
       signal.removeEventListener('abort', aborted);
       this.#over = true;
       this.#outbox.end();
-      await reading;
+      await this.#leave();
       this.left(this);
     }
   }
@@ -73,21 +76,20 @@ export class WorkStream {
     this.#outbox.end(new Refusal('UNAVAILABLE', 'the server is shutting down'));
   }
 
-  async #read(requests: AsyncIterable<WorkRequest>): Promise<void> {
-    let clean = false;
+  async #read(requests: AsyncIterable<WorkRequest>, signal: AbortSignal): Promise<void> {
     try {
       for await (const request of requests) {
-        if (this.#over) break;
+        if (this.#over) return;
         await this.#take(request);
         await this.#outbox.room();
       }
-      clean = true;
+      // A stream that breaks off ends its requests a moment before it says so.
+      await new Promise((resolve) => setTimeout(resolve, HESITATION));
+      this.#clean = !this.#over && !signal.aborted;
+      this.#outbox.end();
     } catch (error) {
       this.#outbox.end(error);
     }
-    this.#over = true;
-    await this.#leave(clean);
-    this.#outbox.end();
   }
 
   async #take(request: WorkRequest): Promise<void> {
@@ -241,8 +243,8 @@ export class WorkStream {
   }
 
   /** After a proper goodbye everything in hand goes back at once; else its leases run out, for it may still be worked on. */
-  async #leave(clean: boolean): Promise<void> {
-    if (clean) for (const { source, entry } of this.#held.values()) source.giveBack([entry]);
+  async #leave(): Promise<void> {
+    if (this.#clean) for (const { source, entry } of this.#held.values()) source.giveBack([entry]);
     this.#held.clear();
     await Promise.all(this.#sources.map((source) => source.leave()));
   }
