@@ -86,6 +86,7 @@ export class Server {
     };
     this.#lakh = new LakhDoor(this.#context);
     this.#routes = new Routes(this.#context, this.#health);
+    engine.scheduler.watch();
   }
 
   /** Opens all addresses; the store becomes the server's own and is closed with it. */

@@ -219,6 +219,40 @@ describe('crore.v1', () => {
   });
 });
 
+describe('crore.v1: pace and schedules', () => {
+  it('schedules, lists, runs and removes', async () => {
+    const { client, store } = await serve();
+    const { schedule } = await client.schedule({
+      name: 'nightly',
+      queue: 'q',
+      when: { case: 'cron', value: '0 4 * * *' },
+      timezone: 'Europe/Berlin',
+      job: { ...json({ a: 1 }), options: { attempts: 2 } },
+    });
+    expect(schedule).toMatchObject({ name: 'nightly', cron: '0 4 * * *', timezone: 'Europe/Berlin' });
+    expect(schedule!.next).toBeDefined();
+    const { result } = await client.runSchedule({ name: 'nightly' });
+    expect((await store.get('q', [result!.id]))[0]).toMatchObject({ payload: '{"a":1}', spec: { attempts: 2 } });
+    expect((await client.listSchedules({})).schedules.map(({ name }) => name)).toEqual(['nightly']);
+    expect(await client.unschedule({ name: 'nightly' })).toMatchObject({ removed: true });
+    const bad = client.schedule({ name: 'x', queue: 'q', when: { case: 'cron', value: 'never' } });
+    await expect(bad).rejects.toMatchObject({ code: 3 });
+    await expect(client.putSchedule({ schedule: { name: 'x', queue: 'q', definition: '{}' } })).rejects.toThrow('read');
+  });
+
+  it('sets and tells the pace of a queue', async () => {
+    const { client, store } = await serve();
+    const pace = { queue: { concurrency: 1n, rate: { count: 5n, per: { seconds: 1n } } }, group: { concurrency: 2n } };
+    await client.setPace({ queue: 'q', pace });
+    expect(await store.pace('q')).toEqual({
+      concurrency: 1,
+      rate: { count: 5, per: 1_000 },
+      group: { concurrency: 2 },
+    });
+    expect((await client.getPace({ queue: 'q' })).pace).toMatchObject({ group: { concurrency: 2n } });
+  });
+});
+
 describe('health, HTTP/JSON and shutdown', () => {
   it('answers health checks, and says NOT_SERVING before it goes', async () => {
     const server = await serve();

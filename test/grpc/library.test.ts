@@ -20,6 +20,7 @@ async function served(options: Parameters<typeof startServer>[0] = {}): Promise<
 
 testBreadth({
   name: 'behind a server',
+  firesSchedules: true,
   open: async (clock) => {
     const server = await startServer({ clock, sweep: 3_600_000, grace: 0 });
     const store = await openStore(`grpc://${server.address}`, { timeout: 10_000, clock });
@@ -101,6 +102,18 @@ describe("open('grpc://…') is the same library", () => {
     const big = 'x'.repeat(900_000);
     const added = await queue.addMany(Array.from({ length: 6 }, () => ({ payload: big })));
     expect(added.every(({ outcome }) => outcome === 'created')).toBe(true);
+  });
+
+  it('schedules are fired by the server, whoever put them', async () => {
+    const { server, crore } = await served();
+    await crore.schedule('tick', '100ms', { queue: 'ticks', payload: { a: 1 } });
+    await crore.close();
+    await until('jobs of it', async () => (await server.store.count('ticks')).ready >= 2);
+    const again = await open(`grpc://${server.address}`, { onError: () => {} });
+    cleanups.push(() => again.close());
+    expect(await again.schedules()).toMatchObject([{ name: 'tick', queue: 'ticks', every: 100 }]);
+    expect((await again.runSchedule('tick')).outcome).toBe('created');
+    expect(await again.unschedule('tick')).toBe(true);
   });
 
   it('goes on when its server is replaced', async () => {

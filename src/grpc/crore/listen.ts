@@ -7,11 +7,12 @@ const MOST = 1_000;
 interface Heard {
   work: boolean;
   reset: boolean;
+  events: boolean;
   finished: string[];
   cancelled: string[];
 }
 
-const nothing = (): Heard => ({ work: false, reset: false, finished: [], cancelled: [] });
+const nothing = (): Heard => ({ work: false, reset: false, events: false, finished: [], cancelled: [] });
 
 /** Signals of a queue, gathered while the listener is busy. */
 export async function* listenTo(
@@ -54,6 +55,9 @@ function note(heard: Heard, signal: Signal): void {
   switch (signal.type) {
     case 'work':
       heard.work = true;
+      return;
+    case 'events':
+      heard.events = true;
       return;
     case 'finished':
       heard.finished.push(signal.id);

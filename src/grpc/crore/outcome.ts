@@ -3,12 +3,21 @@ import { CroreError } from '../../errors.js';
 import type { Entry } from '../../job/job.js';
 import { DEFAULT_SPEC } from '../../job/spec.js';
 import { type Counted, die, fail, finish, type Move, release, snooze } from '../../job/transitions.js';
-import type { WorkRequest_Settle } from '../../proto/crore/v1/crore_pb.js';
+import { AddOutcome, type WorkRequest_Settle } from '../../proto/crore/v1/crore_pb.js';
 import { toMs } from '../../store/grpc/codec.js';
 import type { Settlement } from '../../store/store.js';
 import { bodyOf } from './requests.js';
 
 const LONGEST_ERROR = 4_096;
+
+/** What became of an added job, on the wire. */
+export const OUTCOMES = {
+  created: AddOutcome.CREATED,
+  duplicate: AddOutcome.DUPLICATE,
+  full: AddOutcome.FULL,
+  replaced: AddOutcome.REPLACED,
+  extended: AddOutcome.EXTENDED,
+};
 
 export interface Judge {
   random: () => number;

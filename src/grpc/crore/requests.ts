@@ -6,7 +6,7 @@ import type { Body, Lease, NewJob } from '../../job/job.js';
 import type { Limits as WireLimits } from '../../proto/crore/v1/crore_pb.js';
 import type * as pb from '../../proto/crore/v1/job_pb.js';
 import { NeedPolicy } from '../../proto/crore/v1/job_pb.js';
-import { SCOPES, toBackoff, toBody, toLease, toMs, toTime } from '../../store/grpc/codec.js';
+import { MODES, SCOPES, toBackoff, toBody, toLease, toMs, toTime } from '../../store/grpc/codec.js';
 import { type Limits, MAX_BATCH } from '../../store/store.js';
 
 /** What callers send, checked before anything happens. */
@@ -43,7 +43,7 @@ export function newJob(queue: string, job: pb.NewJob, now: number, limit: number
   return resolveJob(queue, payload, asked ? optionsOf(job) : undefined, now);
 }
 
-function optionsOf({ id, priority, time, options }: pb.NewJob): AddOptions {
+export function optionsOf({ id, priority, time, options }: pb.NewJob): AddOptions {
   const asked: AddOptions = { priority };
   if (id !== '') asked.id = id;
   if (time.case === 'delay') asked.delay = Math.max(0, toMs(time.value)!);
@@ -58,6 +58,7 @@ function optionsOf({ id, priority, time, options }: pb.NewJob): AddOptions {
   if (options.keep) asked.keep = keepOf(options.keep);
   if (options.keepDead) asked.keepDead = keepOf(options.keepDead);
   if (Object.keys(options.headers).length > 0) asked.headers = options.headers;
+  if (options.group !== '') asked.group = options.group;
   if (options.unique) asked.unique = uniqueOf(options.unique);
   if (options.needs.length > 0) asked.needs = options.needs.map(needOf);
   return asked;
@@ -70,8 +71,8 @@ function keepOf({ time, count }: pb.Keep): AddOptions['keep'] {
   return keep;
 }
 
-function uniqueOf({ key, scope, ttl }: pb.Unique): AddOptions['unique'] {
-  return { key, scope: SCOPES[scope], ttl: toMs(ttl) };
+function uniqueOf({ key, scope, ttl, mode }: pb.Unique): AddOptions['unique'] {
+  return { key, scope: SCOPES[scope], ttl: toMs(ttl), mode: MODES[mode] };
 }
 
 function needOf({ queue, id, on }: pb.Need) {

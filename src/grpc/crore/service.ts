@@ -3,7 +3,7 @@ import { checkInteger, checkName } from '../../engine/check.js';
 import { chunks } from '../../engine/engine.js';
 import { CroreError } from '../../errors.js';
 import type { Entry, Job } from '../../job/job.js';
-import { AddOutcome, ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
+import { ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
 import {
   fromCounts,
   fromEntry,
@@ -19,11 +19,11 @@ import { type Beat, MAX_BATCH, type WorkerInfo } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
 import { deadJobs } from '../lakh/dead.js';
 import { Awaited } from './awaited.js';
+import { breadthService } from './breadth.js';
 import { listenTo } from './listen.js';
-import { giveBack } from './outcome.js';
+import { giveBack, OUTCOMES } from './outcome.js';
 import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';
 
-const OUTCOMES = { created: AddOutcome.CREATED, duplicate: AddOutcome.DUPLICATE, full: AddOutcome.FULL };
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
 const LONGEST_LEASE = 86_400_000;
 const LONGEST_CURSOR = 4_096;
@@ -36,6 +36,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
   const { store } = engine;
   const awaited = new Awaited();
   return {
+    ...breadthService(context),
     info: () => ({
       version: context.version,
       now: fromTime(store.now()),
@@ -53,7 +54,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       return {
         results: outcomes.map((one, i) => ({
           outcome: OUTCOMES[one.outcome],
-          id: one.outcome === 'duplicate' ? one.id : all[i]!.id,
+          id: 'id' in one ? one.id : all[i]!.id,
         })),
       };
     },

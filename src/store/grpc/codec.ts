@@ -8,7 +8,19 @@ import {
   timestampMs,
 } from '@bufbuild/protobuf/wkt';
 import { CroreError } from '../../errors.js';
-import type { Backoff, Body, Entry, Job, Keep, Lease, NewJob, Spec, State, UniqueScope } from '../../job/job.js';
+import type {
+  Backoff,
+  Body,
+  Entry,
+  Job,
+  Keep,
+  Lease,
+  NewJob,
+  Spec,
+  State,
+  UniqueMode,
+  UniqueScope,
+} from '../../job/job.js';
 import { STATES } from '../../job/job.js';
 import { DEFAULT_SPEC, sharedSpec } from '../../job/spec.js';
 import type { Move } from '../../job/transitions.js';
@@ -111,12 +123,13 @@ function toKeep(keep: pb.Keep | undefined, fallback: Keep): Keep {
   };
 }
 
+export const MODES: readonly (UniqueMode | undefined)[] = [undefined, 'keep', 'extend', 'replace'];
 export const SCOPES: readonly (UniqueScope | undefined)[] = [undefined, 'waiting', 'alive', 'window'];
 
 /** Only what differs from the defaults; nothing at all for a job that asks for nothing. */
 export function fromSpec(spec: Spec): pb.JobOptions | undefined {
   if (spec === DEFAULT_SPEC) return undefined;
-  const { attempts, backoff, reservation, expires, keep, headers, unique, needs, raw } = spec;
+  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
   return create(pb.JobOptionsSchema, {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_SPEC.backoff ? undefined : fromBackoff(backoff),
@@ -129,7 +142,9 @@ export function fromSpec(spec: Spec): pb.JobOptions | undefined {
       key: unique.key,
       scope: SCOPES.indexOf(unique.scope),
       ttl: unique.ttl > 0 ? fromMs(unique.ttl) : undefined,
+      mode: MODES.indexOf(unique.mode),
     },
+    group,
     needs: needs?.map(({ queue, id, on }) => ({
       queue,
       id,
@@ -142,7 +157,7 @@ export function fromSpec(spec: Spec): pb.JobOptions | undefined {
 /** Of a job that a store has: what it says was checked when it was added. */
 export function toSpec(options: pb.JobOptions | undefined, queue: string): Spec {
   if (!options) return DEFAULT_SPEC;
-  const { attempts, backoff, reservation, expires, headers, unique, needs, raw } = options;
+  const { attempts, backoff, reservation, expires, headers, group, unique, needs, raw } = options;
   const done = toKeep(options.keep, DEFAULT_SPEC.keep.done);
   const dead = toKeep(options.keepDead, DEFAULT_SPEC.keep.dead);
   const kept = done === DEFAULT_SPEC.keep.done && dead === DEFAULT_SPEC.keep.dead;
@@ -153,10 +168,16 @@ export function toSpec(options: pb.JobOptions | undefined, queue: string): Spec 
     expires: toMs(expires) ?? 0,
     keep: kept ? DEFAULT_SPEC.keep : { done, dead },
     headers: Object.keys(headers).length > 0 ? headers : undefined,
-    unique: unique && { key: unique.key, scope: SCOPES[unique.scope] ?? 'alive', ttl: toMs(unique.ttl) ?? 0 },
+    group: group === '' ? undefined : group,
+    unique: unique && toUnique(unique),
     needs: needs.length > 0 ? needs.map((need) => toNeed(need, queue)) : undefined,
     raw: raw || undefined,
   });
+}
+
+function toUnique({ key, scope, ttl, mode }: pb.Unique): NonNullable<Spec['unique']> {
+  const unique = { key, scope: SCOPES[scope] ?? 'alive', ttl: toMs(ttl) ?? 0 };
+  return MODES[mode] === undefined ? unique : { ...unique, mode: MODES[mode] };
 }
 
 function toNeed({ queue, id, on }: pb.Need, own: string): NonNullable<Spec['needs']>[number] {

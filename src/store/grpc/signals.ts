@@ -48,6 +48,7 @@ export class Signals {
           first = false;
           pause = PAUSE;
           if (heard.work) emit({ type: 'work' });
+          if (heard.events) emit({ type: 'events' });
           for (const id of heard.finished) emit({ type: 'finished', id });
           for (const token of heard.cancelled) emit({ type: 'cancelled', token });
         }

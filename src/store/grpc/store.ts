@@ -8,12 +8,16 @@ import {
   type Claim,
   type Counts,
   CREATED,
+  type EventPage,
   FULL,
   type Limits,
   type ListOptions,
   type Lost,
+  type NewSchedule,
   type Note,
+  type Pace,
   type Page,
+  type Schedule,
   type Session,
   type Settlement,
   type Signal,
@@ -22,12 +26,14 @@ import {
   type SweepOptions,
   type WorkerInfo,
 } from '../store.js';
+import { fromPace, fromSchedule, toEvents, toPace, toSchedule } from './breadth.js';
 import {
   fromLease,
   fromMs,
   fromNewJob,
   fromSettlement,
   fromState,
+  fromTime,
   toCounts,
   toEntry,
   toJob,
@@ -50,6 +56,12 @@ export interface GrpcStoreOptions {
   hangUp: () => void;
 }
 
+/** Those that name the job that was there. */
+const OUTCOMES: Record<number, 'duplicate' | 'replaced' | 'extended'> = {
+  [Outcome.DUPLICATE]: 'duplicate',
+  [Outcome.REPLACED]: 'replaced',
+  [Outcome.EXTENDED]: 'extended',
+};
 const PAUSE = 50;
 const LONGEST_PAUSE = 1_000;
 const STATUSES: Record<number, Claim['status']> = {
@@ -93,7 +105,8 @@ export class GrpcStore implements Store {
       if (outcome === Outcome.FULL) return FULL;
       // Our own id met again after a lost answer is our own job.
       const own = repeated && id === jobs[i]!.id;
-      return outcome === Outcome.DUPLICATE && !own ? { outcome: 'duplicate', id } : CREATED;
+      const known = OUTCOMES[outcome];
+      return known === undefined || (known === 'duplicate' && own) ? CREATED : { outcome: known, id };
     });
   }
 
@@ -193,6 +206,49 @@ export class GrpcStore implements Store {
   async pause(queue: string, paused: boolean): Promise<void> {
     if (paused) await this.#call((options) => this.#client.pause({ queue }, options));
     else await this.#call((options) => this.#client.resume({ queue }, options));
+  }
+
+  async setPace(queue: string, pace: Pace): Promise<void> {
+    await this.#call((options) => this.#client.setPace({ queue, pace: fromPace(pace) }, options));
+  }
+
+  async pace(queue: string): Promise<Pace> {
+    return toPace((await this.#call((options) => this.#client.getPace({ queue }, options))).value.pace);
+  }
+
+  async putSchedule(schedule: NewSchedule): Promise<Schedule> {
+    const request = { schedule: fromSchedule(schedule) };
+    return toSchedule((await this.#call((options) => this.#client.putSchedule(request, options))).value.schedule);
+  }
+
+  async fire(schedule: Schedule, firing: Parameters<Store['fire']>[1]): Promise<boolean> {
+    const { jobs, next, last } = firing;
+    const request = {
+      schedule: fromSchedule(schedule),
+      jobs: jobs.map(fromNewJob),
+      next: fromTime(next),
+      last: fromTime(last),
+    };
+    const { value, repeated } = await this.#call((options) => this.#client.fire(request, options));
+    return value.applied || repeated;
+  }
+
+  async schedules(): Promise<Schedule[]> {
+    const { value } = await this.#call((options) => this.#client.listSchedules({}, options));
+    return value.schedules.map(({ record }) => toSchedule(record));
+  }
+
+  async dropSchedule(name: string): Promise<boolean> {
+    const { value, repeated } = await this.#call((options) => this.#client.unschedule({ name }, options));
+    return value.removed || repeated;
+  }
+
+  async record(queue: string, ms: number): Promise<string> {
+    return (await this.#call((options) => this.#client.record({ queue, time: fromMs(ms) }, options))).value.position;
+  }
+
+  async events(queue: string, after: string, limit: number): Promise<EventPage> {
+    return toEvents((await this.#call((options) => this.#client.events({ queue, after, limit }, options))).value);
   }
 
   async obliterate(queue: string): Promise<void> {

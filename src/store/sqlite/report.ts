@@ -11,20 +11,23 @@ export interface Reported {
   woken: number[];
 }
 
-const FIND = `SELECT n, id, state, attempt, crashes, spec, outcome, payload FROM jobs
+const FIND = `SELECT n, id, state, attempt, crashes, spec, outcome, payload, grp FROM jobs
   WHERE queue = ? AND id = ? AND state BETWEEN ${S.scheduled} AND ${S.active}`;
 
 /** Success without a token: see the contract. */
 export function report(tables: Tables, queue: number, ids: readonly string[], now: number): Reported {
   const tally = new Tally(tables, queue);
   const told: { n: number; id: string; state: Terminal }[] = [];
+  let freed = false;
   const applied = ids.map((id) => {
     const row = tables.sql(FIND).get(queue, id);
     if (!row || !mayEnd(row)) return false;
+    freed ||= row.state === S.active && (row.grp !== null || tally.row.pace !== null);
     told.push(end(tables, tally, now, row));
     return true;
   });
   const woken = told.length > 0 ? tell(tables, tally, now, told) : [];
+  if (freed) woken.push(queue);
   tally.write();
   return { applied, ended: told.map((job) => job.id), woken };
 }
@@ -39,10 +42,13 @@ function end(tables: Tables, tally: Tally, now: number, row: Row): { n: number; 
   const from = (['scheduled', 'ready', 'active'] as const)[(row.state as number) - S.scheduled]!;
   tally.add(from, -1);
   if (from !== 'active') tally.add('bytes', -sizeOf(row.payload as string));
+  if (row.grp !== null && from === 'ready') tally.groups(now).leave(row.grp as string);
+  if (row.grp !== null && from === 'active') tally.groups(now).release(row.grp as string, 1);
   const spec = decodeSpec((row.spec as string | null) ?? '');
   const ended = { n: row.n as number, id: row.id as string, state: 'done' as const };
   const counts = { attempt: row.attempt as number, crashes: row.crashes as number, outcome: null };
   close(tables, tally, now, { ...ended, ...counts, spec });
+  tally.event(now, 'done', ended.id);
   const keep = keepOf(spec, 'done');
   if (keep.ms > 0 && keep.count > 0) prune(tables, tally, 'done', keep.count);
   return ended;

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file crore/v1/crore.proto.
  */
 export const file_crore_v1_crore: GenFile = /*@__PURE__*/
-  fileDesc("ChRjcm9yZS92MS9jcm9yZS5wcm90bxIIY3JvcmUudjEiDQoLSW5mb1JlcXVlc3QifgoMSW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSJwoDbm93GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCgh3YXJuaW5ncxgDIAMoCRITCgttYXhfbWVzc2FnZRgEIAEoAxINCgVsYW5lcxgFIAEoBSJECgZMaW1pdHMSEgoFY291bnQYASABKANIAIgBARISCgVieXRlcxgCIAEoA0gBiAEBQggKBl9jb3VudEIICgZfYnl0ZXMiXQoKQWRkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIeCgRqb2JzGAIgAygLMhAuY3JvcmUudjEuTmV3Sm9iEiAKBmxpbWl0cxgDIAEoCzIQLmNyb3JlLnYxLkxpbWl0cyI+CglBZGRSZXN1bHQSJQoHb3V0Y29tZRgBIAEoDjIULmNyb3JlLnYxLkFkZE91dGNvbWUSCgoCaWQYAiABKAkiMwoLQWRkUmVzcG9uc2USJAoHcmVzdWx0cxgBIAMoCzITLmNyb3JlLnYxLkFkZFJlc3VsdCJNCgtQdXNoUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgV0YXNrcxgCIAMoDBIgCgZsaW1pdHMYAyABKAsyEC5jcm9yZS52MS5MaW1pdHMiIAoMUHVzaFJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgDIp8HCgtXb3JrUmVxdWVzdBIoCgRvcGVuGAEgASgLMhouY3JvcmUudjEuV29ya1JlcXVlc3QuT3BlbhIOCgZjcmVkaXQYAiABKA0SLAoGc2V0dGxlGAMgAygLMhwuY3JvcmUudjEuV29ya1JlcXVlc3QuU2V0dGxlEjAKCHByb2dyZXNzGAQgAygLMh4uY3JvcmUudjEuV29ya1JlcXVlc3QuUHJvZ3Jlc3MSDAoEYmVhdBgFIAEoCBpOCgRPcGVuEg4KBnF1ZXVlcxgBIAMoCRIMCgRuYW1lGAIgASgJEigKBWxlYXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGr4ECgZTZXR0bGUSDQoFdG9rZW4YASABKAkSMQoEZG9uZRgCIAEoCzIhLmNyb3JlLnYxLldvcmtSZXF1ZXN0LlNldHRsZS5Eb25lSAASMQoEZmFpbBgDIAEoCzIhLmNyb3JlLnYxLldvcmtSZXF1ZXN0LlNldHRsZS5GYWlsSAASMwoFZmF0YWwYBCABKAsyIi5jcm9yZS52MS5Xb3JrUmVxdWVzdC5TZXR0bGUuRmF0YWxIABI1CgZzbm9vemUYBSABKAsyIy5jcm9yZS52MS5Xb3JrUmVxdWVzdC5TZXR0bGUuU25vb3plSAASNwoHcmVsZWFzZRgGIAEoCzIkLmNyb3JlLnYxLldvcmtSZXF1ZXN0LlNldHRsZS5SZWxlYXNlSAASNQoGY2FuY2VsGAcgASgLMiMuY3JvcmUudjEuV29ya1JlcXVlc3QuU2V0dGxlLkNhbmNlbEgAGiYKBERvbmUSHgoGcmVzdWx0GAEgASgLMg4uY3JvcmUudjEuQm9keRo/CgRGYWlsEg0KBWVycm9yGAEgASgJEigKBWRlbGF5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGhYKBUZhdGFsEg0KBWVycm9yGAEgASgJGjIKBlNub296ZRIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhoJCgdSZWxlYXNlGhgKBkNhbmNlbBIOCgZyZWFzb24YASABKAlCCQoHb3V0Y29tZRpXCghQcm9ncmVzcxINCgV0b2tlbhgBIAEoCRIVCghwcm9ncmVzcxgCIAEoCUgAiAEBEhAKA2xvZxgDIAEoCUgBiAEBQgsKCV9wcm9ncmVzc0IGCgRfbG9nIpsCCgxXb3JrUmVzcG9uc2USLQoGb3BlbmVkGAEgASgLMh0uY3JvcmUudjEuV29ya1Jlc3BvbnNlLk9wZW5lZBIbCgRqb2JzGAIgAygLMg0uY3JvcmUudjEuSm9iEi8KB3NldHRsZWQYAyADKAsyHi5jcm9yZS52MS5Xb3JrUmVzcG9uc2UuU2V0dGxlZBIRCgljYW5jZWxsZWQYBCADKAkSDAoEYmVhdBgFIAEoCBpCCgZPcGVuZWQSDgoGd29ya2VyGAEgASgJEigKBWxlYXNlGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGikKB1NldHRsZWQSDQoFdG9rZW4YASABKAkSDwoHYXBwbGllZBgCIAEoCCIoCgpHZXRSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEgsKA2lkcxgCIAMoCSJeCgtHZXRSZXNwb25zZRIqCgVmb3VuZBgBIAMoCzIbLmNyb3JlLnYxLkdldFJlc3BvbnNlLkZvdW5kGiMKBUZvdW5kEhoKA2pvYhgBIAEoCzINLmNyb3JlLnYxLkpvYiJbCgtMaXN0UmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIeCgVzdGF0ZRgCIAEoDjIPLmNyb3JlLnYxLlN0YXRlEg0KBWxpbWl0GAMgASgNEg4KBmN1cnNvchgEIAEoCSI7CgxMaXN0UmVzcG9uc2USGwoEam9icxgBIAMoCzINLmNyb3JlLnYxLkpvYhIOCgZjdXJzb3IYAiABKAkiHgoMU3RhdHNSZXF1ZXN0Eg4KBnF1ZXVlcxgBIAMoCSLGAQoNU3RhdHNSZXNwb25zZRItCgZxdWV1ZXMYASADKAsyHS5jcm9yZS52MS5TdGF0c1Jlc3BvbnNlLlF1ZXVlGoUBCgVRdWV1ZRIMCgRuYW1lGAEgASgJEiAKBmNvdW50cxgCIAEoCzIQLmNyb3JlLnYxLkNvdW50cxIpCgZvbGRlc3QYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoHd29ya2VycxgEIAMoCzIQLmNyb3JlLnYxLldvcmtlciIdCgxDb3VudFJlcXVlc3QSDQoFcXVldWUYASABKAkiMQoNQ291bnRSZXNwb25zZRIgCgZjb3VudHMYASABKAsyEC5jcm9yZS52MS5Db3VudHMiDwoNUXVldWVzUmVxdWVzdCIgCg5RdWV1ZXNSZXNwb25zZRIOCgZxdWV1ZXMYASADKAkiHwoOV29ya2Vyc1JlcXVlc3QSDQoFcXVldWUYASABKAkiNAoPV29ya2Vyc1Jlc3BvbnNlEiEKB3dvcmtlcnMYASADKAsyEC5jcm9yZS52MS5Xb3JrZXIiKwoNQ2FuY2VsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiIwoOQ2FuY2VsUmVzcG9uc2USEQoJY2FuY2VsbGVkGAEgAygIIi8KD0xpc3REZWFkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVsaW1pdBgCIAEoDSIvChBMaXN0RGVhZFJlc3BvbnNlEhsKBGpvYnMYASADKAsyDS5jcm9yZS52MS5Kb2IiLgoQUmV0cnlEZWFkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiJAoRUmV0cnlEZWFkUmVzcG9uc2USDwoHcmV0cmllZBgBIAEoAyIvChFSZW1vdmVEZWFkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiJQoSUmVtb3ZlRGVhZFJlc3BvbnNlEg8KB3JlbW92ZWQYASABKAMiHQoMUGF1c2VSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJIg8KDVBhdXNlUmVzcG9uc2UiHgoNUmVzdW1lUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSIQCg5SZXN1bWVSZXNwb25zZSIiChFPYmxpdGVyYXRlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSIUChJPYmxpdGVyYXRlUmVzcG9uc2UiZAoLSm9pblJlcXVlc3QSDQoFcXVldWUYASABKAkSDgoGd29ya2VyGAIgASgJEigKBWxlYXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGluZm8YBCABKAkiDgoMSm9pblJlc3BvbnNlIlIKB1Nlc3Npb24SDQoFcXVldWUYASABKAkSDgoGd29ya2VyGAIgASgJEigKBWxlYXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjIKC0JlYXRSZXF1ZXN0EiMKCHNlc3Npb25zGAEgAygLMhEuY3JvcmUudjEuU2Vzc2lvbiIdCgxCZWF0UmVzcG9uc2USDQoFYWxpdmUYASADKAgiLQoMTGVhdmVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg4KBndvcmtlchgCIAEoCSIPCg1MZWF2ZVJlc3BvbnNlIiwKC0hlbGRSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg4KBndvcmtlchgCIAEoCSIvCgxIZWxkUmVzcG9uc2USHwoGbGVhc2VzGAEgAygLMg8uY3JvcmUudjEuTGVhc2UiPQoMQ2xhaW1SZXF1ZXN0EiIKB3Nlc3Npb24YASABKAsyES5jcm9yZS52MS5TZXNzaW9uEgkKAW4YAiABKA0ikwEKDUNsYWltUmVzcG9uc2USJQoGc3RhdHVzGAEgASgOMhUuY3JvcmUudjEuQ2xhaW1TdGF0dXMSIAoHZW50cmllcxgCIAMoCzIPLmNyb3JlLnYxLkVudHJ5EgwKBG1vcmUYAyABKAgSKwoHbmV4dF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiSQoNU2V0dGxlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIpCgtzZXR0bGVtZW50cxgCIAMoCzIULmNyb3JlLnYxLlNldHRsZW1lbnQiIQoOU2V0dGxlUmVzcG9uc2USDwoHYXBwbGllZBgBIAMoCCJ6CgtOb3RlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIeCgVsZWFzZRgCIAEoCzIPLmNyb3JlLnYxLkxlYXNlEhUKCHByb2dyZXNzGAMgASgJSACIAQESEAoDbG9nGAQgASgJSAGIAQFCCwoJX3Byb2dyZXNzQgYKBF9sb2ciHwoMTm90ZVJlc3BvbnNlEg8KB2FwcGxpZWQYASABKAgiKwoNUmVwb3J0UmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiIQoOUmVwb3J0UmVzcG9uc2USDwoHYXBwbGllZBgBIAMoCCIrCg1SZW1vdmVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEgsKA2lkcxgCIAMoCSIhCg5SZW1vdmVSZXNwb25zZRIPCgdhcHBsaWVkGAEgAygIIisKDVJldml2ZVJlcXVlc3QSDQoFcXVldWUYASABKAkSCwoDaWRzGAIgAygJIiEKDlJldml2ZVJlc3BvbnNlEg8KB2FwcGxpZWQYASADKAgicQoMU3dlZXBSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEigKBWxlYXNlGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBWV2ZXJ5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIoYBCg1Td2VlcFJlc3BvbnNlEioKBGxvc3QYASADKAsyHC5jcm9yZS52MS5Td2VlcFJlc3BvbnNlLkxvc3QSDAoEbW9yZRgCIAEoCBo7CgRMb3N0Eh4KBWVudHJ5GAEgASgLMg8uY3JvcmUudjEuRW50cnkSEwoLcmVzZXJ2YXRpb24YAiABKAgiKgoMQXdhaXRSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEgsKA2lkcxgCIAMoCSIPCg1Bd2FpdFJlc3BvbnNlIh4KDUxpc3RlblJlcXVlc3QSDQoFcXVldWUYASABKAkiUgoOTGlzdGVuUmVzcG9uc2USDAoEd29yaxgBIAEoCBIQCghmaW5pc2hlZBgCIAMoCRIRCgljYW5jZWxsZWQYAyADKAkSDQoFcmVzZXQYBCABKAgqcwoKQWRkT3V0Y29tZRIbChdBRERfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhcKE0FERF9PVVRDT01FX0NSRUFURUQQARIZChVBRERfT1VUQ09NRV9EVVBMSUNBVEUQAhIUChBBRERfT1VUQ09NRV9GVUxMEAMqcAoLQ2xhaW1TdGF0dXMSHAoYQ0xBSU1fU1RBVFVTX1VOU1BFQ0lGSUVEEAASEwoPQ0xBSU1fU1RBVFVTX09LEAESFwoTQ0xBSU1fU1RBVFVTX1BBVVNFRBACEhUKEUNMQUlNX1NUQVRVU19MT1NUEAMyhg4KBUNyb3JlEjUKBEluZm8SFS5jcm9yZS52MS5JbmZvUmVxdWVzdBoWLmNyb3JlLnYxLkluZm9SZXNwb25zZRIyCgNBZGQSFC5jcm9yZS52MS5BZGRSZXF1ZXN0GhUuY3JvcmUudjEuQWRkUmVzcG9uc2USNQoEUHVzaBIVLmNyb3JlLnYxLlB1c2hSZXF1ZXN0GhYuY3JvcmUudjEuUHVzaFJlc3BvbnNlEjkKBFdvcmsSFS5jcm9yZS52MS5Xb3JrUmVxdWVzdBoWLmNyb3JlLnYxLldvcmtSZXNwb25zZSgBMAESMgoDR2V0EhQuY3JvcmUudjEuR2V0UmVxdWVzdBoVLmNyb3JlLnYxLkdldFJlc3BvbnNlEjUKBExpc3QSFS5jcm9yZS52MS5MaXN0UmVxdWVzdBoWLmNyb3JlLnYxLkxpc3RSZXNwb25zZRI4CgVTdGF0cxIWLmNyb3JlLnYxLlN0YXRzUmVxdWVzdBoXLmNyb3JlLnYxLlN0YXRzUmVzcG9uc2USOAoFQ291bnQSFi5jcm9yZS52MS5Db3VudFJlcXVlc3QaFy5jcm9yZS52MS5Db3VudFJlc3BvbnNlEjsKBlF1ZXVlcxIXLmNyb3JlLnYxLlF1ZXVlc1JlcXVlc3QaGC5jcm9yZS52MS5RdWV1ZXNSZXNwb25zZRI+CgdXb3JrZXJzEhguY3JvcmUudjEuV29ya2Vyc1JlcXVlc3QaGS5jcm9yZS52MS5Xb3JrZXJzUmVzcG9uc2USOwoGQ2FuY2VsEhcuY3JvcmUudjEuQ2FuY2VsUmVxdWVzdBoYLmNyb3JlLnYxLkNhbmNlbFJlc3BvbnNlEkEKCExpc3REZWFkEhkuY3JvcmUudjEuTGlzdERlYWRSZXF1ZXN0GhouY3JvcmUudjEuTGlzdERlYWRSZXNwb25zZRJECglSZXRyeURlYWQSGi5jcm9yZS52MS5SZXRyeURlYWRSZXF1ZXN0GhsuY3JvcmUudjEuUmV0cnlEZWFkUmVzcG9uc2USRwoKUmVtb3ZlRGVhZBIbLmNyb3JlLnYxLlJlbW92ZURlYWRSZXF1ZXN0GhwuY3JvcmUudjEuUmVtb3ZlRGVhZFJlc3BvbnNlEjgKBVBhdXNlEhYuY3JvcmUudjEuUGF1c2VSZXF1ZXN0GhcuY3JvcmUudjEuUGF1c2VSZXNwb25zZRI7CgZSZXN1bWUSFy5jcm9yZS52MS5SZXN1bWVSZXF1ZXN0GhguY3JvcmUudjEuUmVzdW1lUmVzcG9uc2USRwoKT2JsaXRlcmF0ZRIbLmNyb3JlLnYxLk9ibGl0ZXJhdGVSZXF1ZXN0GhwuY3JvcmUudjEuT2JsaXRlcmF0ZVJlc3BvbnNlEjUKBEpvaW4SFS5jcm9yZS52MS5Kb2luUmVxdWVzdBoWLmNyb3JlLnYxLkpvaW5SZXNwb25zZRI1CgRCZWF0EhUuY3JvcmUudjEuQmVhdFJlcXVlc3QaFi5jcm9yZS52MS5CZWF0UmVzcG9uc2USOAoFTGVhdmUSFi5jcm9yZS52MS5MZWF2ZVJlcXVlc3QaFy5jcm9yZS52MS5MZWF2ZVJlc3BvbnNlEjUKBEhlbGQSFS5jcm9yZS52MS5IZWxkUmVxdWVzdBoWLmNyb3JlLnYxLkhlbGRSZXNwb25zZRI4CgVDbGFpbRIWLmNyb3JlLnYxLkNsYWltUmVxdWVzdBoXLmNyb3JlLnYxLkNsYWltUmVzcG9uc2USOwoGU2V0dGxlEhcuY3JvcmUudjEuU2V0dGxlUmVxdWVzdBoYLmNyb3JlLnYxLlNldHRsZVJlc3BvbnNlEjUKBE5vdGUSFS5jcm9yZS52MS5Ob3RlUmVxdWVzdBoWLmNyb3JlLnYxLk5vdGVSZXNwb25zZRI7CgZSZXBvcnQSFy5jcm9yZS52MS5SZXBvcnRSZXF1ZXN0GhguY3JvcmUudjEuUmVwb3J0UmVzcG9uc2USOwoGUmVtb3ZlEhcuY3JvcmUudjEuUmVtb3ZlUmVxdWVzdBoYLmNyb3JlLnYxLlJlbW92ZVJlc3BvbnNlEjsKBlJldml2ZRIXLmNyb3JlLnYxLlJldml2ZVJlcXVlc3QaGC5jcm9yZS52MS5SZXZpdmVSZXNwb25zZRI4CgVTd2VlcBIWLmNyb3JlLnYxLlN3ZWVwUmVxdWVzdBoXLmNyb3JlLnYxLlN3ZWVwUmVzcG9uc2USOAoFQXdhaXQSFi5jcm9yZS52MS5Bd2FpdFJlcXVlc3QaFy5jcm9yZS52MS5Bd2FpdFJlc3BvbnNlEj0KBkxpc3RlbhIXLmNyb3JlLnYxLkxpc3RlblJlcXVlc3QaGC5jcm9yZS52MS5MaXN0ZW5SZXNwb25zZTABYgZwcm90bzM", [file_crore_v1_job, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChRjcm9yZS92MS9jcm9yZS5wcm90bxIIY3JvcmUudjEiDQoLSW5mb1JlcXVlc3QifgoMSW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSJwoDbm93GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCgh3YXJuaW5ncxgDIAMoCRITCgttYXhfbWVzc2FnZRgEIAEoAxINCgVsYW5lcxgFIAEoBSJECgZMaW1pdHMSEgoFY291bnQYASABKANIAIgBARISCgVieXRlcxgCIAEoA0gBiAEBQggKBl9jb3VudEIICgZfYnl0ZXMiXQoKQWRkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIeCgRqb2JzGAIgAygLMhAuY3JvcmUudjEuTmV3Sm9iEiAKBmxpbWl0cxgDIAEoCzIQLmNyb3JlLnYxLkxpbWl0cyI+CglBZGRSZXN1bHQSJQoHb3V0Y29tZRgBIAEoDjIULmNyb3JlLnYxLkFkZE91dGNvbWUSCgoCaWQYAiABKAkiMwoLQWRkUmVzcG9uc2USJAoHcmVzdWx0cxgBIAMoCzITLmNyb3JlLnYxLkFkZFJlc3VsdCJNCgtQdXNoUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgV0YXNrcxgCIAMoDBIgCgZsaW1pdHMYAyABKAsyEC5jcm9yZS52MS5MaW1pdHMiIAoMUHVzaFJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgDIp8HCgtXb3JrUmVxdWVzdBIoCgRvcGVuGAEgASgLMhouY3JvcmUudjEuV29ya1JlcXVlc3QuT3BlbhIOCgZjcmVkaXQYAiABKA0SLAoGc2V0dGxlGAMgAygLMhwuY3JvcmUudjEuV29ya1JlcXVlc3QuU2V0dGxlEjAKCHByb2dyZXNzGAQgAygLMh4uY3JvcmUudjEuV29ya1JlcXVlc3QuUHJvZ3Jlc3MSDAoEYmVhdBgFIAEoCBpOCgRPcGVuEg4KBnF1ZXVlcxgBIAMoCRIMCgRuYW1lGAIgASgJEigKBWxlYXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGr4ECgZTZXR0bGUSDQoFdG9rZW4YASABKAkSMQoEZG9uZRgCIAEoCzIhLmNyb3JlLnYxLldvcmtSZXF1ZXN0LlNldHRsZS5Eb25lSAASMQoEZmFpbBgDIAEoCzIhLmNyb3JlLnYxLldvcmtSZXF1ZXN0LlNldHRsZS5GYWlsSAASMwoFZmF0YWwYBCABKAsyIi5jcm9yZS52MS5Xb3JrUmVxdWVzdC5TZXR0bGUuRmF0YWxIABI1CgZzbm9vemUYBSABKAsyIy5jcm9yZS52MS5Xb3JrUmVxdWVzdC5TZXR0bGUuU25vb3plSAASNwoHcmVsZWFzZRgGIAEoCzIkLmNyb3JlLnYxLldvcmtSZXF1ZXN0LlNldHRsZS5SZWxlYXNlSAASNQoGY2FuY2VsGAcgASgLMiMuY3JvcmUudjEuV29ya1JlcXVlc3QuU2V0dGxlLkNhbmNlbEgAGiYKBERvbmUSHgoGcmVzdWx0GAEgASgLMg4uY3JvcmUudjEuQm9keRo/CgRGYWlsEg0KBWVycm9yGAEgASgJEigKBWRlbGF5GAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGhYKBUZhdGFsEg0KBWVycm9yGAEgASgJGjIKBlNub296ZRIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhoJCgdSZWxlYXNlGhgKBkNhbmNlbBIOCgZyZWFzb24YASABKAlCCQoHb3V0Y29tZRpXCghQcm9ncmVzcxINCgV0b2tlbhgBIAEoCRIVCghwcm9ncmVzcxgCIAEoCUgAiAEBEhAKA2xvZxgDIAEoCUgBiAEBQgsKCV9wcm9ncmVzc0IGCgRfbG9nIpsCCgxXb3JrUmVzcG9uc2USLQoGb3BlbmVkGAEgASgLMh0uY3JvcmUudjEuV29ya1Jlc3BvbnNlLk9wZW5lZBIbCgRqb2JzGAIgAygLMg0uY3JvcmUudjEuSm9iEi8KB3NldHRsZWQYAyADKAsyHi5jcm9yZS52MS5Xb3JrUmVzcG9uc2UuU2V0dGxlZBIRCgljYW5jZWxsZWQYBCADKAkSDAoEYmVhdBgFIAEoCBpCCgZPcGVuZWQSDgoGd29ya2VyGAEgASgJEigKBWxlYXNlGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uGikKB1NldHRsZWQSDQoFdG9rZW4YASABKAkSDwoHYXBwbGllZBgCIAEoCCIoCgpHZXRSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEgsKA2lkcxgCIAMoCSJeCgtHZXRSZXNwb25zZRIqCgVmb3VuZBgBIAMoCzIbLmNyb3JlLnYxLkdldFJlc3BvbnNlLkZvdW5kGiMKBUZvdW5kEhoKA2pvYhgBIAEoCzINLmNyb3JlLnYxLkpvYiJbCgtMaXN0UmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIeCgVzdGF0ZRgCIAEoDjIPLmNyb3JlLnYxLlN0YXRlEg0KBWxpbWl0GAMgASgNEg4KBmN1cnNvchgEIAEoCSI7CgxMaXN0UmVzcG9uc2USGwoEam9icxgBIAMoCzINLmNyb3JlLnYxLkpvYhIOCgZjdXJzb3IYAiABKAkiHgoMU3RhdHNSZXF1ZXN0Eg4KBnF1ZXVlcxgBIAMoCSLGAQoNU3RhdHNSZXNwb25zZRItCgZxdWV1ZXMYASADKAsyHS5jcm9yZS52MS5TdGF0c1Jlc3BvbnNlLlF1ZXVlGoUBCgVRdWV1ZRIMCgRuYW1lGAEgASgJEiAKBmNvdW50cxgCIAEoCzIQLmNyb3JlLnYxLkNvdW50cxIpCgZvbGRlc3QYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoHd29ya2VycxgEIAMoCzIQLmNyb3JlLnYxLldvcmtlciIdCgxDb3VudFJlcXVlc3QSDQoFcXVldWUYASABKAkiMQoNQ291bnRSZXNwb25zZRIgCgZjb3VudHMYASABKAsyEC5jcm9yZS52MS5Db3VudHMiDwoNUXVldWVzUmVxdWVzdCIgCg5RdWV1ZXNSZXNwb25zZRIOCgZxdWV1ZXMYASADKAkiHwoOV29ya2Vyc1JlcXVlc3QSDQoFcXVldWUYASABKAkiNAoPV29ya2Vyc1Jlc3BvbnNlEiEKB3dvcmtlcnMYASADKAsyEC5jcm9yZS52MS5Xb3JrZXIiKwoNQ2FuY2VsUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiIwoOQ2FuY2VsUmVzcG9uc2USEQoJY2FuY2VsbGVkGAEgAygIIi8KD0xpc3REZWFkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVsaW1pdBgCIAEoDSIvChBMaXN0RGVhZFJlc3BvbnNlEhsKBGpvYnMYASADKAsyDS5jcm9yZS52MS5Kb2IiLgoQUmV0cnlEZWFkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiJAoRUmV0cnlEZWFkUmVzcG9uc2USDwoHcmV0cmllZBgBIAEoAyIvChFSZW1vdmVEZWFkUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiJQoSUmVtb3ZlRGVhZFJlc3BvbnNlEg8KB3JlbW92ZWQYASABKAMiHQoMUGF1c2VSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJIg8KDVBhdXNlUmVzcG9uc2UiHgoNUmVzdW1lUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSIQCg5SZXN1bWVSZXNwb25zZSIiChFPYmxpdGVyYXRlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCSIUChJPYmxpdGVyYXRlUmVzcG9uc2UiZAoLSm9pblJlcXVlc3QSDQoFcXVldWUYASABKAkSDgoGd29ya2VyGAIgASgJEigKBWxlYXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGluZm8YBCABKAkiDgoMSm9pblJlc3BvbnNlIlIKB1Nlc3Npb24SDQoFcXVldWUYASABKAkSDgoGd29ya2VyGAIgASgJEigKBWxlYXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjIKC0JlYXRSZXF1ZXN0EiMKCHNlc3Npb25zGAEgAygLMhEuY3JvcmUudjEuU2Vzc2lvbiIdCgxCZWF0UmVzcG9uc2USDQoFYWxpdmUYASADKAgiLQoMTGVhdmVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg4KBndvcmtlchgCIAEoCSIPCg1MZWF2ZVJlc3BvbnNlIiwKC0hlbGRSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEg4KBndvcmtlchgCIAEoCSIvCgxIZWxkUmVzcG9uc2USHwoGbGVhc2VzGAEgAygLMg8uY3JvcmUudjEuTGVhc2UiPQoMQ2xhaW1SZXF1ZXN0EiIKB3Nlc3Npb24YASABKAsyES5jcm9yZS52MS5TZXNzaW9uEgkKAW4YAiABKA0ikwEKDUNsYWltUmVzcG9uc2USJQoGc3RhdHVzGAEgASgOMhUuY3JvcmUudjEuQ2xhaW1TdGF0dXMSIAoHZW50cmllcxgCIAMoCzIPLmNyb3JlLnYxLkVudHJ5EgwKBG1vcmUYAyABKAgSKwoHbmV4dF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiSQoNU2V0dGxlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIpCgtzZXR0bGVtZW50cxgCIAMoCzIULmNyb3JlLnYxLlNldHRsZW1lbnQiIQoOU2V0dGxlUmVzcG9uc2USDwoHYXBwbGllZBgBIAMoCCJ6CgtOb3RlUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRIeCgVsZWFzZRgCIAEoCzIPLmNyb3JlLnYxLkxlYXNlEhUKCHByb2dyZXNzGAMgASgJSACIAQESEAoDbG9nGAQgASgJSAGIAQFCCwoJX3Byb2dyZXNzQgYKBF9sb2ciHwoMTm90ZVJlc3BvbnNlEg8KB2FwcGxpZWQYASABKAgiKwoNUmVwb3J0UmVxdWVzdBINCgVxdWV1ZRgBIAEoCRILCgNpZHMYAiADKAkiIQoOUmVwb3J0UmVzcG9uc2USDwoHYXBwbGllZBgBIAMoCCIrCg1SZW1vdmVSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEgsKA2lkcxgCIAMoCSIhCg5SZW1vdmVSZXNwb25zZRIPCgdhcHBsaWVkGAEgAygIIisKDVJldml2ZVJlcXVlc3QSDQoFcXVldWUYASABKAkSCwoDaWRzGAIgAygJIiEKDlJldml2ZVJlc3BvbnNlEg8KB2FwcGxpZWQYASADKAgicQoMU3dlZXBSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEigKBWxlYXNlGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBWV2ZXJ5GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIoYBCg1Td2VlcFJlc3BvbnNlEioKBGxvc3QYASADKAsyHC5jcm9yZS52MS5Td2VlcFJlc3BvbnNlLkxvc3QSDAoEbW9yZRgCIAEoCBo7CgRMb3N0Eh4KBWVudHJ5GAEgASgLMg8uY3JvcmUudjEuRW50cnkSEwoLcmVzZXJ2YXRpb24YAiABKAgiKgoMQXdhaXRSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEgsKA2lkcxgCIAMoCSIPCg1Bd2FpdFJlc3BvbnNlIh4KDUxpc3RlblJlcXVlc3QSDQoFcXVldWUYASABKAkiYgoOTGlzdGVuUmVzcG9uc2USDAoEd29yaxgBIAEoCBIQCghmaW5pc2hlZBgCIAMoCRIRCgljYW5jZWxsZWQYAyADKAkSDQoFcmVzZXQYBCABKAgSDgoGZXZlbnRzGAUgASgIIj0KBFJhdGUSDQoFY291bnQYASABKAMSJgoDcGVyGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIp4BCgRQYWNlEiIKBXF1ZXVlGAEgASgLMhMuY3JvcmUudjEuUGFjZS5QYXJ0EiIKBWdyb3VwGAIgASgLMhMuY3JvcmUudjEuUGFjZS5QYXJ0Gk4KBFBhcnQSGAoLY29uY3VycmVuY3kYASABKANIAIgBARIcCgRyYXRlGAIgASgLMg4uY3JvcmUudjEuUmF0ZUIOCgxfY29uY3VycmVuY3kiHwoOR2V0UGFjZVJlcXVlc3QSDQoFcXVldWUYASABKAkiLwoPR2V0UGFjZVJlc3BvbnNlEhwKBHBhY2UYASABKAsyDi5jcm9yZS52MS5QYWNlIj0KDlNldFBhY2VSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEhwKBHBhY2UYAiABKAsyDi5jcm9yZS52MS5QYWNlIhEKD1NldFBhY2VSZXNwb25zZSLIAQoPU2NoZWR1bGVSZXF1ZXN0EgwKBG5hbWUYASABKAkSDQoFcXVldWUYAiABKAkSDgoEY3JvbhgDIAEoCUgAEioKBWV2ZXJ5GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASEAoIdGltZXpvbmUYBSABKAkSIwoIY2F0Y2hfdXAYBiABKA4yES5jcm9yZS52MS5DYXRjaFVwEh0KA2pvYhgHIAEoCzIQLmNyb3JlLnYxLk5ld0pvYkIGCgR3aGVuIpgCCgxTY2hlZHVsZUluZm8SDAoEbmFtZRgBIAEoCRINCgVxdWV1ZRgCIAEoCRIMCgRjcm9uGAMgASgJEigKBWV2ZXJ5GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCHRpbWV6b25lGAUgASgJEiMKCGNhdGNoX3VwGAYgASgOMhEuY3JvcmUudjEuQ2F0Y2hVcBIoCgRuZXh0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgRsYXN0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgZyZWNvcmQYCSABKAsyGC5jcm9yZS52MS5TY2hlZHVsZVJlY29yZCLAAQoOU2NoZWR1bGVSZWNvcmQSDAoEbmFtZRgBIAEoCRINCgVxdWV1ZRgCIAEoCRISCgpkZWZpbml0aW9uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgRuZXh0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgRsYXN0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI8ChBTY2hlZHVsZVJlc3BvbnNlEigKCHNjaGVkdWxlGAEgASgLMhYuY3JvcmUudjEuU2NoZWR1bGVJbmZvIhYKFExpc3RTY2hlZHVsZXNSZXF1ZXN0IkIKFUxpc3RTY2hlZHVsZXNSZXNwb25zZRIpCglzY2hlZHVsZXMYASADKAsyFi5jcm9yZS52MS5TY2hlZHVsZUluZm8iIQoRVW5zY2hlZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSIlChJVbnNjaGVkdWxlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCIiChJSdW5TY2hlZHVsZVJlcXVlc3QSDAoEbmFtZRgBIAEoCSJJChNSdW5TY2hlZHVsZVJlc3BvbnNlEg0KBXF1ZXVlGAEgASgJEiMKBnJlc3VsdBgCIAEoCzITLmNyb3JlLnYxLkFkZFJlc3VsdCJAChJQdXRTY2hlZHVsZVJlcXVlc3QSKgoIc2NoZWR1bGUYASABKAsyGC5jcm9yZS52MS5TY2hlZHVsZVJlY29yZCJBChNQdXRTY2hlZHVsZVJlc3BvbnNlEioKCHNjaGVkdWxlGAEgASgLMhguY3JvcmUudjEuU2NoZWR1bGVSZWNvcmQirQEKC0ZpcmVSZXF1ZXN0EioKCHNjaGVkdWxlGAEgASgLMhguY3JvcmUudjEuU2NoZWR1bGVSZWNvcmQSHgoEam9icxgCIAMoCzIQLmNyb3JlLnYxLk5ld0pvYhIoCgRuZXh0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgRsYXN0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIfCgxGaXJlUmVzcG9uc2USDwoHYXBwbGllZBgBIAEoCCJHCg1SZWNvcmRSZXF1ZXN0Eg0KBXF1ZXVlGAEgASgJEicKBHRpbWUYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iIgoOUmVjb3JkUmVzcG9uc2USEAoIcG9zaXRpb24YASABKAkiPAoNRXZlbnRzUmVxdWVzdBINCgVxdWV1ZRgBIAEoCRINCgVhZnRlchgCIAEoCRINCgVsaW1pdBgDIAEoDSK4AQoORXZlbnRzUmVzcG9uc2USLgoGZXZlbnRzGAEgAygLMh4uY3JvcmUudjEuRXZlbnRzUmVzcG9uc2UuRXZlbnQSCwoDZ2FwGAIgASgIGmkKBUV2ZW50EhAKCHBvc2l0aW9uGAEgASgJEgwKBHR5cGUYAiABKAkSCgoCaWQYAyABKAkSJgoCYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGluZm8YBSABKAkqpwEKCkFkZE91dGNvbWUSGwoXQUREX09VVENPTUVfVU5TUEVDSUZJRUQQABIXChNBRERfT1VUQ09NRV9DUkVBVEVEEAESGQoVQUREX09VVENPTUVfRFVQTElDQVRFEAISFAoQQUREX09VVENPTUVfRlVMTBADEhgKFEFERF9PVVRDT01FX1JFUExBQ0VEEAQSGAoUQUREX09VVENPTUVfRVhURU5ERUQQBSpwCgtDbGFpbVN0YXR1cxIcChhDTEFJTV9TVEFUVVNfVU5TUEVDSUZJRUQQABITCg9DTEFJTV9TVEFUVVNfT0sQARIXChNDTEFJTV9TVEFUVVNfUEFVU0VEEAISFQoRQ0xBSU1fU1RBVFVTX0xPU1QQAypbCgdDYXRjaFVwEhgKFENBVENIX1VQX1VOU1BFQ0lGSUVEEAASEQoNQ0FUQ0hfVVBfU0tJUBABEhEKDUNBVENIX1VQX0xBU1QQAhIQCgxDQVRDSF9VUF9BTEwQAzKtEwoFQ3JvcmUSNQoESW5mbxIVLmNyb3JlLnYxLkluZm9SZXF1ZXN0GhYuY3JvcmUudjEuSW5mb1Jlc3BvbnNlEjIKA0FkZBIULmNyb3JlLnYxLkFkZFJlcXVlc3QaFS5jcm9yZS52MS5BZGRSZXNwb25zZRI1CgRQdXNoEhUuY3JvcmUudjEuUHVzaFJlcXVlc3QaFi5jcm9yZS52MS5QdXNoUmVzcG9uc2USOQoEV29yaxIVLmNyb3JlLnYxLldvcmtSZXF1ZXN0GhYuY3JvcmUudjEuV29ya1Jlc3BvbnNlKAEwARIyCgNHZXQSFC5jcm9yZS52MS5HZXRSZXF1ZXN0GhUuY3JvcmUudjEuR2V0UmVzcG9uc2USNQoETGlzdBIVLmNyb3JlLnYxLkxpc3RSZXF1ZXN0GhYuY3JvcmUudjEuTGlzdFJlc3BvbnNlEjgKBVN0YXRzEhYuY3JvcmUudjEuU3RhdHNSZXF1ZXN0GhcuY3JvcmUudjEuU3RhdHNSZXNwb25zZRI4CgVDb3VudBIWLmNyb3JlLnYxLkNvdW50UmVxdWVzdBoXLmNyb3JlLnYxLkNvdW50UmVzcG9uc2USOwoGUXVldWVzEhcuY3JvcmUudjEuUXVldWVzUmVxdWVzdBoYLmNyb3JlLnYxLlF1ZXVlc1Jlc3BvbnNlEj4KB1dvcmtlcnMSGC5jcm9yZS52MS5Xb3JrZXJzUmVxdWVzdBoZLmNyb3JlLnYxLldvcmtlcnNSZXNwb25zZRI7CgZDYW5jZWwSFy5jcm9yZS52MS5DYW5jZWxSZXF1ZXN0GhguY3JvcmUudjEuQ2FuY2VsUmVzcG9uc2USQQoITGlzdERlYWQSGS5jcm9yZS52MS5MaXN0RGVhZFJlcXVlc3QaGi5jcm9yZS52MS5MaXN0RGVhZFJlc3BvbnNlEkQKCVJldHJ5RGVhZBIaLmNyb3JlLnYxLlJldHJ5RGVhZFJlcXVlc3QaGy5jcm9yZS52MS5SZXRyeURlYWRSZXNwb25zZRJHCgpSZW1vdmVEZWFkEhsuY3JvcmUudjEuUmVtb3ZlRGVhZFJlcXVlc3QaHC5jcm9yZS52MS5SZW1vdmVEZWFkUmVzcG9uc2USOAoFUGF1c2USFi5jcm9yZS52MS5QYXVzZVJlcXVlc3QaFy5jcm9yZS52MS5QYXVzZVJlc3BvbnNlEjsKBlJlc3VtZRIXLmNyb3JlLnYxLlJlc3VtZVJlcXVlc3QaGC5jcm9yZS52MS5SZXN1bWVSZXNwb25zZRI+CgdHZXRQYWNlEhguY3JvcmUudjEuR2V0UGFjZVJlcXVlc3QaGS5jcm9yZS52MS5HZXRQYWNlUmVzcG9uc2USPgoHU2V0UGFjZRIYLmNyb3JlLnYxLlNldFBhY2VSZXF1ZXN0GhkuY3JvcmUudjEuU2V0UGFjZVJlc3BvbnNlEkEKCFNjaGVkdWxlEhkuY3JvcmUudjEuU2NoZWR1bGVSZXF1ZXN0GhouY3JvcmUudjEuU2NoZWR1bGVSZXNwb25zZRJQCg1MaXN0U2NoZWR1bGVzEh4uY3JvcmUudjEuTGlzdFNjaGVkdWxlc1JlcXVlc3QaHy5jcm9yZS52MS5MaXN0U2NoZWR1bGVzUmVzcG9uc2USRwoKVW5zY2hlZHVsZRIbLmNyb3JlLnYxLlVuc2NoZWR1bGVSZXF1ZXN0GhwuY3JvcmUudjEuVW5zY2hlZHVsZVJlc3BvbnNlEkoKC1J1blNjaGVkdWxlEhwuY3JvcmUudjEuUnVuU2NoZWR1bGVSZXF1ZXN0Gh0uY3JvcmUudjEuUnVuU2NoZWR1bGVSZXNwb25zZRJHCgpPYmxpdGVyYXRlEhsuY3JvcmUudjEuT2JsaXRlcmF0ZVJlcXVlc3QaHC5jcm9yZS52MS5PYmxpdGVyYXRlUmVzcG9uc2USNQoESm9pbhIVLmNyb3JlLnYxLkpvaW5SZXF1ZXN0GhYuY3JvcmUudjEuSm9pblJlc3BvbnNlEjUKBEJlYXQSFS5jcm9yZS52MS5CZWF0UmVxdWVzdBoWLmNyb3JlLnYxLkJlYXRSZXNwb25zZRI4CgVMZWF2ZRIWLmNyb3JlLnYxLkxlYXZlUmVxdWVzdBoXLmNyb3JlLnYxLkxlYXZlUmVzcG9uc2USNQoESGVsZBIVLmNyb3JlLnYxLkhlbGRSZXF1ZXN0GhYuY3JvcmUudjEuSGVsZFJlc3BvbnNlEjgKBUNsYWltEhYuY3JvcmUudjEuQ2xhaW1SZXF1ZXN0GhcuY3JvcmUudjEuQ2xhaW1SZXNwb25zZRI7CgZTZXR0bGUSFy5jcm9yZS52MS5TZXR0bGVSZXF1ZXN0GhguY3JvcmUudjEuU2V0dGxlUmVzcG9uc2USNQoETm90ZRIVLmNyb3JlLnYxLk5vdGVSZXF1ZXN0GhYuY3JvcmUudjEuTm90ZVJlc3BvbnNlEjsKBlJlcG9ydBIXLmNyb3JlLnYxLlJlcG9ydFJlcXVlc3QaGC5jcm9yZS52MS5SZXBvcnRSZXNwb25zZRI7CgZSZW1vdmUSFy5jcm9yZS52MS5SZW1vdmVSZXF1ZXN0GhguY3JvcmUudjEuUmVtb3ZlUmVzcG9uc2USOwoGUmV2aXZlEhcuY3JvcmUudjEuUmV2aXZlUmVxdWVzdBoYLmNyb3JlLnYxLlJldml2ZVJlc3BvbnNlEjgKBVN3ZWVwEhYuY3JvcmUudjEuU3dlZXBSZXF1ZXN0GhcuY3JvcmUudjEuU3dlZXBSZXNwb25zZRI4CgVBd2FpdBIWLmNyb3JlLnYxLkF3YWl0UmVxdWVzdBoXLmNyb3JlLnYxLkF3YWl0UmVzcG9uc2USSgoLUHV0U2NoZWR1bGUSHC5jcm9yZS52MS5QdXRTY2hlZHVsZVJlcXVlc3QaHS5jcm9yZS52MS5QdXRTY2hlZHVsZVJlc3BvbnNlEjUKBEZpcmUSFS5jcm9yZS52MS5GaXJlUmVxdWVzdBoWLmNyb3JlLnYxLkZpcmVSZXNwb25zZRI7CgZSZWNvcmQSFy5jcm9yZS52MS5SZWNvcmRSZXF1ZXN0GhguY3JvcmUudjEuUmVjb3JkUmVzcG9uc2USOwoGRXZlbnRzEhcuY3JvcmUudjEuRXZlbnRzUmVxdWVzdBoYLmNyb3JlLnYxLkV2ZW50c1Jlc3BvbnNlEj0KBkxpc3RlbhIXLmNyb3JlLnYxLkxpc3RlblJlcXVlc3QaGC5jcm9yZS52MS5MaXN0ZW5SZXNwb25zZTABYgZwcm90bzM", [file_crore_v1_job, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message crore.v1.InfoRequest
@@ -1696,6 +1696,13 @@ export type ListenResponse = Message<"crore.v1.ListenResponse"> & {
    * @generated from field: bool reset = 4;
    */
   reset: boolean;
+
+  /**
+   * Something happened that somebody asked to have recorded.
+   *
+   * @generated from field: bool events = 5;
+   */
+  events: boolean;
 };
 
 /**
@@ -1704,6 +1711,640 @@ export type ListenResponse = Message<"crore.v1.ListenResponse"> & {
  */
 export const ListenResponseSchema: GenMessage<ListenResponse> = /*@__PURE__*/
   messageDesc(file_crore_v1_crore, 62);
+
+/**
+ * So many starts within a time, counted from the first of them.
+ *
+ * @generated from message crore.v1.Rate
+ */
+export type Rate = Message<"crore.v1.Rate"> & {
+  /**
+   * @generated from field: int64 count = 1;
+   */
+  count: bigint;
+
+  /**
+   * @generated from field: google.protobuf.Duration per = 2;
+   */
+  per?: Duration | undefined;
+};
+
+/**
+ * Describes the message crore.v1.Rate.
+ * Use `create(RateSchema)` to create a new message.
+ */
+export const RateSchema: GenMessage<Rate> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 63);
+
+/**
+ * @generated from message crore.v1.Pace
+ */
+export type Pace = Message<"crore.v1.Pace"> & {
+  /**
+   * @generated from field: crore.v1.Pace.Part queue = 1;
+   */
+  queue?: Pace_Part | undefined;
+
+  /**
+   * @generated from field: crore.v1.Pace.Part group = 2;
+   */
+  group?: Pace_Part | undefined;
+};
+
+/**
+ * Describes the message crore.v1.Pace.
+ * Use `create(PaceSchema)` to create a new message.
+ */
+export const PaceSchema: GenMessage<Pace> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 64);
+
+/**
+ * @generated from message crore.v1.Pace.Part
+ */
+export type Pace_Part = Message<"crore.v1.Pace.Part"> & {
+  /**
+   * @generated from field: optional int64 concurrency = 1;
+   */
+  concurrency?: bigint | undefined;
+
+  /**
+   * @generated from field: crore.v1.Rate rate = 2;
+   */
+  rate?: Rate | undefined;
+};
+
+/**
+ * Describes the message crore.v1.Pace.Part.
+ * Use `create(Pace_PartSchema)` to create a new message.
+ */
+export const Pace_PartSchema: GenMessage<Pace_Part> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 64, 0);
+
+/**
+ * @generated from message crore.v1.GetPaceRequest
+ */
+export type GetPaceRequest = Message<"crore.v1.GetPaceRequest"> & {
+  /**
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+};
+
+/**
+ * Describes the message crore.v1.GetPaceRequest.
+ * Use `create(GetPaceRequestSchema)` to create a new message.
+ */
+export const GetPaceRequestSchema: GenMessage<GetPaceRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 65);
+
+/**
+ * @generated from message crore.v1.GetPaceResponse
+ */
+export type GetPaceResponse = Message<"crore.v1.GetPaceResponse"> & {
+  /**
+   * @generated from field: crore.v1.Pace pace = 1;
+   */
+  pace?: Pace | undefined;
+};
+
+/**
+ * Describes the message crore.v1.GetPaceResponse.
+ * Use `create(GetPaceResponseSchema)` to create a new message.
+ */
+export const GetPaceResponseSchema: GenMessage<GetPaceResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 66);
+
+/**
+ * @generated from message crore.v1.SetPaceRequest
+ */
+export type SetPaceRequest = Message<"crore.v1.SetPaceRequest"> & {
+  /**
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: crore.v1.Pace pace = 2;
+   */
+  pace?: Pace | undefined;
+};
+
+/**
+ * Describes the message crore.v1.SetPaceRequest.
+ * Use `create(SetPaceRequestSchema)` to create a new message.
+ */
+export const SetPaceRequestSchema: GenMessage<SetPaceRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 67);
+
+/**
+ * @generated from message crore.v1.SetPaceResponse
+ */
+export type SetPaceResponse = Message<"crore.v1.SetPaceResponse"> & {
+};
+
+/**
+ * Describes the message crore.v1.SetPaceResponse.
+ * Use `create(SetPaceResponseSchema)` to create a new message.
+ */
+export const SetPaceResponseSchema: GenMessage<SetPaceResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 68);
+
+/**
+ * @generated from message crore.v1.ScheduleRequest
+ */
+export type ScheduleRequest = Message<"crore.v1.ScheduleRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * @generated from oneof crore.v1.ScheduleRequest.when
+   */
+  when: {
+    /**
+     * Such as `0 4 * * *`.
+     *
+     * @generated from field: string cron = 3;
+     */
+    value: string;
+    case: "cron";
+  } | {
+    /**
+     * @generated from field: google.protobuf.Duration every = 4;
+     */
+    value: Duration;
+    case: "every";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * IANA name for cron expressions; default UTC.
+   *
+   * @generated from field: string timezone = 5;
+   */
+  timezone: string;
+
+  /**
+   * @generated from field: crore.v1.CatchUp catch_up = 6;
+   */
+  catchUp: CatchUp;
+
+  /**
+   * Payload, priority and options of the jobs; a tick gives them their id and time.
+   *
+   * @generated from field: crore.v1.NewJob job = 7;
+   */
+  job?: NewJob | undefined;
+};
+
+/**
+ * Describes the message crore.v1.ScheduleRequest.
+ * Use `create(ScheduleRequestSchema)` to create a new message.
+ */
+export const ScheduleRequestSchema: GenMessage<ScheduleRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 69);
+
+/**
+ * @generated from message crore.v1.ScheduleInfo
+ */
+export type ScheduleInfo = Message<"crore.v1.ScheduleInfo"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: string cron = 3;
+   */
+  cron: string;
+
+  /**
+   * @generated from field: google.protobuf.Duration every = 4;
+   */
+  every?: Duration | undefined;
+
+  /**
+   * @generated from field: string timezone = 5;
+   */
+  timezone: string;
+
+  /**
+   * @generated from field: crore.v1.CatchUp catch_up = 6;
+   */
+  catchUp: CatchUp;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp next = 7;
+   */
+  next?: Timestamp | undefined;
+
+  /**
+   * The tick of the last job.
+   *
+   * @generated from field: google.protobuf.Timestamp last = 8;
+   */
+  last?: Timestamp | undefined;
+
+  /**
+   * As it is stored.
+   *
+   * @generated from field: crore.v1.ScheduleRecord record = 9;
+   */
+  record?: ScheduleRecord | undefined;
+};
+
+/**
+ * Describes the message crore.v1.ScheduleInfo.
+ * Use `create(ScheduleInfoSchema)` to create a new message.
+ */
+export const ScheduleInfoSchema: GenMessage<ScheduleInfo> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 70);
+
+/**
+ * A schedule in the form an engine stores.
+ *
+ * @generated from message crore.v1.ScheduleRecord
+ */
+export type ScheduleRecord = Message<"crore.v1.ScheduleRecord"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string queue = 2;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: string definition = 3;
+   */
+  definition: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp since = 4;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp next = 5;
+   */
+  next?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last = 6;
+   */
+  last?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message crore.v1.ScheduleRecord.
+ * Use `create(ScheduleRecordSchema)` to create a new message.
+ */
+export const ScheduleRecordSchema: GenMessage<ScheduleRecord> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 71);
+
+/**
+ * @generated from message crore.v1.ScheduleResponse
+ */
+export type ScheduleResponse = Message<"crore.v1.ScheduleResponse"> & {
+  /**
+   * @generated from field: crore.v1.ScheduleInfo schedule = 1;
+   */
+  schedule?: ScheduleInfo | undefined;
+};
+
+/**
+ * Describes the message crore.v1.ScheduleResponse.
+ * Use `create(ScheduleResponseSchema)` to create a new message.
+ */
+export const ScheduleResponseSchema: GenMessage<ScheduleResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 72);
+
+/**
+ * @generated from message crore.v1.ListSchedulesRequest
+ */
+export type ListSchedulesRequest = Message<"crore.v1.ListSchedulesRequest"> & {
+};
+
+/**
+ * Describes the message crore.v1.ListSchedulesRequest.
+ * Use `create(ListSchedulesRequestSchema)` to create a new message.
+ */
+export const ListSchedulesRequestSchema: GenMessage<ListSchedulesRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 73);
+
+/**
+ * @generated from message crore.v1.ListSchedulesResponse
+ */
+export type ListSchedulesResponse = Message<"crore.v1.ListSchedulesResponse"> & {
+  /**
+   * @generated from field: repeated crore.v1.ScheduleInfo schedules = 1;
+   */
+  schedules: ScheduleInfo[];
+};
+
+/**
+ * Describes the message crore.v1.ListSchedulesResponse.
+ * Use `create(ListSchedulesResponseSchema)` to create a new message.
+ */
+export const ListSchedulesResponseSchema: GenMessage<ListSchedulesResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 74);
+
+/**
+ * @generated from message crore.v1.UnscheduleRequest
+ */
+export type UnscheduleRequest = Message<"crore.v1.UnscheduleRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message crore.v1.UnscheduleRequest.
+ * Use `create(UnscheduleRequestSchema)` to create a new message.
+ */
+export const UnscheduleRequestSchema: GenMessage<UnscheduleRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 75);
+
+/**
+ * @generated from message crore.v1.UnscheduleResponse
+ */
+export type UnscheduleResponse = Message<"crore.v1.UnscheduleResponse"> & {
+  /**
+   * @generated from field: bool removed = 1;
+   */
+  removed: boolean;
+};
+
+/**
+ * Describes the message crore.v1.UnscheduleResponse.
+ * Use `create(UnscheduleResponseSchema)` to create a new message.
+ */
+export const UnscheduleResponseSchema: GenMessage<UnscheduleResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 76);
+
+/**
+ * @generated from message crore.v1.RunScheduleRequest
+ */
+export type RunScheduleRequest = Message<"crore.v1.RunScheduleRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message crore.v1.RunScheduleRequest.
+ * Use `create(RunScheduleRequestSchema)` to create a new message.
+ */
+export const RunScheduleRequestSchema: GenMessage<RunScheduleRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 77);
+
+/**
+ * @generated from message crore.v1.RunScheduleResponse
+ */
+export type RunScheduleResponse = Message<"crore.v1.RunScheduleResponse"> & {
+  /**
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: crore.v1.AddResult result = 2;
+   */
+  result?: AddResult | undefined;
+};
+
+/**
+ * Describes the message crore.v1.RunScheduleResponse.
+ * Use `create(RunScheduleResponseSchema)` to create a new message.
+ */
+export const RunScheduleResponseSchema: GenMessage<RunScheduleResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 78);
+
+/**
+ * @generated from message crore.v1.PutScheduleRequest
+ */
+export type PutScheduleRequest = Message<"crore.v1.PutScheduleRequest"> & {
+  /**
+   * @generated from field: crore.v1.ScheduleRecord schedule = 1;
+   */
+  schedule?: ScheduleRecord | undefined;
+};
+
+/**
+ * Describes the message crore.v1.PutScheduleRequest.
+ * Use `create(PutScheduleRequestSchema)` to create a new message.
+ */
+export const PutScheduleRequestSchema: GenMessage<PutScheduleRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 79);
+
+/**
+ * @generated from message crore.v1.PutScheduleResponse
+ */
+export type PutScheduleResponse = Message<"crore.v1.PutScheduleResponse"> & {
+  /**
+   * @generated from field: crore.v1.ScheduleRecord schedule = 1;
+   */
+  schedule?: ScheduleRecord | undefined;
+};
+
+/**
+ * Describes the message crore.v1.PutScheduleResponse.
+ * Use `create(PutScheduleResponseSchema)` to create a new message.
+ */
+export const PutScheduleResponseSchema: GenMessage<PutScheduleResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 80);
+
+/**
+ * @generated from message crore.v1.FireRequest
+ */
+export type FireRequest = Message<"crore.v1.FireRequest"> & {
+  /**
+   * @generated from field: crore.v1.ScheduleRecord schedule = 1;
+   */
+  schedule?: ScheduleRecord | undefined;
+
+  /**
+   * @generated from field: repeated crore.v1.NewJob jobs = 2;
+   */
+  jobs: NewJob[];
+
+  /**
+   * @generated from field: google.protobuf.Timestamp next = 3;
+   */
+  next?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp last = 4;
+   */
+  last?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message crore.v1.FireRequest.
+ * Use `create(FireRequestSchema)` to create a new message.
+ */
+export const FireRequestSchema: GenMessage<FireRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 81);
+
+/**
+ * @generated from message crore.v1.FireResponse
+ */
+export type FireResponse = Message<"crore.v1.FireResponse"> & {
+  /**
+   * @generated from field: bool applied = 1;
+   */
+  applied: boolean;
+};
+
+/**
+ * Describes the message crore.v1.FireResponse.
+ * Use `create(FireResponseSchema)` to create a new message.
+ */
+export const FireResponseSchema: GenMessage<FireResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 82);
+
+/**
+ * @generated from message crore.v1.RecordRequest
+ */
+export type RecordRequest = Message<"crore.v1.RecordRequest"> & {
+  /**
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: google.protobuf.Duration time = 2;
+   */
+  time?: Duration | undefined;
+};
+
+/**
+ * Describes the message crore.v1.RecordRequest.
+ * Use `create(RecordRequestSchema)` to create a new message.
+ */
+export const RecordRequestSchema: GenMessage<RecordRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 83);
+
+/**
+ * @generated from message crore.v1.RecordResponse
+ */
+export type RecordResponse = Message<"crore.v1.RecordResponse"> & {
+  /**
+   * The position of the last event.
+   *
+   * @generated from field: string position = 1;
+   */
+  position: string;
+};
+
+/**
+ * Describes the message crore.v1.RecordResponse.
+ * Use `create(RecordResponseSchema)` to create a new message.
+ */
+export const RecordResponseSchema: GenMessage<RecordResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 84);
+
+/**
+ * @generated from message crore.v1.EventsRequest
+ */
+export type EventsRequest = Message<"crore.v1.EventsRequest"> & {
+  /**
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: string after = 2;
+   */
+  after: string;
+
+  /**
+   * @generated from field: uint32 limit = 3;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message crore.v1.EventsRequest.
+ * Use `create(EventsRequestSchema)` to create a new message.
+ */
+export const EventsRequestSchema: GenMessage<EventsRequest> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 85);
+
+/**
+ * @generated from message crore.v1.EventsResponse
+ */
+export type EventsResponse = Message<"crore.v1.EventsResponse"> & {
+  /**
+   * @generated from field: repeated crore.v1.EventsResponse.Event events = 1;
+   */
+  events: EventsResponse_Event[];
+
+  /**
+   * @generated from field: bool gap = 2;
+   */
+  gap: boolean;
+};
+
+/**
+ * Describes the message crore.v1.EventsResponse.
+ * Use `create(EventsResponseSchema)` to create a new message.
+ */
+export const EventsResponseSchema: GenMessage<EventsResponse> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 86);
+
+/**
+ * @generated from message crore.v1.EventsResponse.Event
+ */
+export type EventsResponse_Event = Message<"crore.v1.EventsResponse.Event"> & {
+  /**
+   * @generated from field: string position = 1;
+   */
+  position: string;
+
+  /**
+   * One of the types in docs/guide.md.
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * @generated from field: string id = 3;
+   */
+  id: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 4;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string info = 5;
+   */
+  info: string;
+};
+
+/**
+ * Describes the message crore.v1.EventsResponse.Event.
+ * Use `create(EventsResponse_EventSchema)` to create a new message.
+ */
+export const EventsResponse_EventSchema: GenMessage<EventsResponse_Event> = /*@__PURE__*/
+  messageDesc(file_crore_v1_crore, 86, 0);
 
 /**
  * @generated from enum crore.v1.AddOutcome
@@ -1732,6 +2373,18 @@ export enum AddOutcome {
    * @generated from enum value: ADD_OUTCOME_FULL = 3;
    */
   FULL = 3,
+
+  /**
+   * A waiting job with the same unique key took over the payload, or the time, of this one.
+   *
+   * @generated from enum value: ADD_OUTCOME_REPLACED = 4;
+   */
+  REPLACED = 4,
+
+  /**
+   * @generated from enum value: ADD_OUTCOME_EXTENDED = 5;
+   */
+  EXTENDED = 5,
 }
 
 /**
@@ -1772,6 +2425,41 @@ export enum ClaimStatus {
  */
 export const ClaimStatusSchema: GenEnum<ClaimStatus> = /*@__PURE__*/
   enumDesc(file_crore_v1_crore, 1);
+
+/**
+ * What becomes of ticks that passed while nobody was up.
+ *
+ * @generated from enum crore.v1.CatchUp
+ */
+export enum CatchUp {
+  /**
+   * @generated from enum value: CATCH_UP_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CATCH_UP_SKIP = 1;
+   */
+  SKIP = 1,
+
+  /**
+   * One job for the last of them; the default.
+   *
+   * @generated from enum value: CATCH_UP_LAST = 2;
+   */
+  LAST = 2,
+
+  /**
+   * @generated from enum value: CATCH_UP_ALL = 3;
+   */
+  ALL = 3,
+}
+
+/**
+ * Describes the enum crore.v1.CatchUp.
+ */
+export const CatchUpSchema: GenEnum<CatchUp> = /*@__PURE__*/
+  enumDesc(file_crore_v1_crore, 2);
 
 /**
  * @generated from service crore.v1.Crore
@@ -1928,6 +2616,62 @@ export const Crore: GenService<{
     output: typeof ResumeResponseSchema;
   },
   /**
+   * How fast a queue may be worked off.
+   *
+   * @generated from rpc crore.v1.Crore.GetPace
+   */
+  getPace: {
+    methodKind: "unary";
+    input: typeof GetPaceRequestSchema;
+    output: typeof GetPaceResponseSchema;
+  },
+  /**
+   * @generated from rpc crore.v1.Crore.SetPace
+   */
+  setPace: {
+    methodKind: "unary";
+    input: typeof SetPaceRequestSchema;
+    output: typeof SetPaceResponseSchema;
+  },
+  /**
+   * Makes jobs again and again; the same said twice changes nothing, something else replaces what was there.
+   *
+   * @generated from rpc crore.v1.Crore.Schedule
+   */
+  schedule: {
+    methodKind: "unary";
+    input: typeof ScheduleRequestSchema;
+    output: typeof ScheduleResponseSchema;
+  },
+  /**
+   * @generated from rpc crore.v1.Crore.ListSchedules
+   */
+  listSchedules: {
+    methodKind: "unary";
+    input: typeof ListSchedulesRequestSchema;
+    output: typeof ListSchedulesResponseSchema;
+  },
+  /**
+   * Removes a schedule; its jobs stay.
+   *
+   * @generated from rpc crore.v1.Crore.Unschedule
+   */
+  unschedule: {
+    methodKind: "unary";
+    input: typeof UnscheduleRequestSchema;
+    output: typeof UnscheduleResponseSchema;
+  },
+  /**
+   * Adds a job of a schedule now, beside its ticks.
+   *
+   * @generated from rpc crore.v1.Crore.RunSchedule
+   */
+  runSchedule: {
+    methodKind: "unary";
+    input: typeof RunScheduleRequestSchema;
+    output: typeof RunScheduleResponseSchema;
+  },
+  /**
    * Forgets everything a queue holds, running work included.
    *
    * @generated from rpc crore.v1.Crore.Obliterate
@@ -2034,6 +2778,40 @@ export const Crore: GenService<{
     methodKind: "unary";
     input: typeof AwaitRequestSchema;
     output: typeof AwaitResponseSchema;
+  },
+  /**
+   * @generated from rpc crore.v1.Crore.PutSchedule
+   */
+  putSchedule: {
+    methodKind: "unary";
+    input: typeof PutScheduleRequestSchema;
+    output: typeof PutScheduleResponseSchema;
+  },
+  /**
+   * @generated from rpc crore.v1.Crore.Fire
+   */
+  fire: {
+    methodKind: "unary";
+    input: typeof FireRequestSchema;
+    output: typeof FireResponseSchema;
+  },
+  /**
+   * Has what happens to the jobs of a queue written down for a while.
+   *
+   * @generated from rpc crore.v1.Crore.Record
+   */
+  record: {
+    methodKind: "unary";
+    input: typeof RecordRequestSchema;
+    output: typeof RecordResponseSchema;
+  },
+  /**
+   * @generated from rpc crore.v1.Crore.Events
+   */
+  events: {
+    methodKind: "unary";
+    input: typeof EventsRequestSchema;
+    output: typeof EventsResponseSchema;
   },
   /**
    * Hears of work, ends and cancellations of a queue. The first message comes when listening has begun.
