@@ -77,7 +77,7 @@ export class GrpcStore implements Store {
   readonly #client: Client<typeof Crore>;
   readonly #options: GrpcStoreOptions;
   readonly #signals: Signals;
-  readonly #closed = new AbortController();
+  #closed = false;
 
   constructor(options: GrpcStoreOptions) {
     this.#options = options;
@@ -265,7 +265,7 @@ export class GrpcStore implements Store {
 
   async close(): Promise<void> {
     this.#signals.close();
-    this.#closed.abort();
+    this.#closed = true;
     this.#options.hangUp();
   }
 
@@ -281,11 +281,12 @@ export class GrpcStore implements Store {
     const deadline = performance.now() + timeout;
     let repeated = false;
     for (let pause = PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
-      if (this.#closed.signal.aborted) throw new CroreError('CLOSED', 'the connection has been closed');
+      if (this.#closed) throw new CroreError('CLOSED', 'the connection has been closed');
       try {
         const timeoutMs = Math.max(1, Math.ceil(deadline - performance.now()));
-        return { value: await work({ timeoutMs, signal: this.#closed.signal }), repeated };
+        return { value: await work({ timeoutMs }), repeated };
       } catch (error) {
+        if (this.#closed) throw new CroreError('CLOSED', 'the connection was closed meanwhile', { cause: error });
         const failure = translate(error, shown);
         if (!failure.again) throw failure.error;
         if (!again && failure.lost) throw new CroreError('STORE_UNCERTAIN', failure.error.message, { cause: error });
