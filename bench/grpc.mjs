@@ -11,7 +11,7 @@ import { call, count, dial, framedJobs, pour, reportOf } from './grpc/wire.mjs';
 
 const quick = process.argv.includes('--quick');
 const ROUNDS = quick ? 1 : 3;
-const MESSAGES = quick ? 50_000 : 100_000;
+const MESSAGES = quick ? 100_000 : 300_000;
 const JOBS = quick ? 20_000 : 100_000;
 const RESERVATION = 600_000;
 
@@ -34,7 +34,7 @@ async function subject(...args) {
 /** Server CPU per message, in µs, for a stream towards the server. */
 async function upstream(kind) {
   const server = await subject(kind, 0);
-  await sendJobs(server.port, 5_000);
+  await sendJobs(server.port, MESSAGES); // the first round warms up
   const before = await server.ask();
   await sendJobs(server.port, MESSAGES);
   const after = await server.ask();
@@ -43,16 +43,18 @@ async function upstream(kind) {
 }
 
 async function downstream(kind) {
-  const server = await subject(kind, MESSAGES);
+  const server = await subject(kind, 2 * MESSAGES);
   const session = dial(server.port);
-  const before = await server.ask();
   const { stream } = call(session, '/lakh.Lakh/Join', 'bench');
   const state = count(stream);
-  await until(() => state.seen >= MESSAGES);
+  await until(() => state.seen >= MESSAGES); // the first half warms up
+  const first = state.seen;
+  const before = await server.ask();
+  await until(() => state.seen >= 2 * MESSAGES);
   const after = await server.ask();
   session.destroy();
   await server.stop();
-  return (after.cpu - before.cpu) / MESSAGES;
+  return (after.cpu - before.cpu) / (2 * MESSAGES - first);
 }
 
 /** Jobs a second through a server on a durable store: accepted, worked and reported. */

@@ -41,6 +41,7 @@ function nullStore(jobs) {
     leave: async () => {},
     sweep: async () => ({ lost: [], more: false }),
     queues: async () => [],
+    schedules: async () => [],
     count: async () => ({ blocked: 0, scheduled: 0, ready: 0, active: 0, done: 0, dead: 0, cancelled: 0 }),
     listen: () => () => {},
     close: async () => {},

@@ -225,6 +225,53 @@ export class JobWriter {
     this.#buffer.writeUInt32BE(this.#at - start - HEAD, start + 1);
   }
 
+  /** The same for args in the form they are stored, a JSON array: texts without escapes are copied as they stand. */
+  addStored(id: string, name: string, payload: string, reservation: number, parse: () => readonly string[]): void {
+    this.#grow(HEAD + 40 + 3 * (id.length + name.length) + 4 * payload.length);
+    const start = this.#at;
+    this.#at += HEAD;
+    if (id !== '') this.#text((1 << 3) | LENGTH, id);
+    if (name !== '') this.#text((2 << 3) | LENGTH, name);
+    if (!this.#copyList(payload)) {
+      this.#at = start;
+      this.add(id, name, parse(), reservation);
+      return;
+    }
+    if (reservation > 0) this.#duration((7 << 3) | LENGTH, reservation);
+    this.#buffer[start] = 0;
+    this.#buffer.writeUInt32BE(this.#at - start - HEAD, start + 1);
+  }
+
+  /** One pass over `["…","…"]`; false for anything but short ASCII texts. */
+  #copyList(payload: string): boolean {
+    const buffer = this.#buffer;
+    const last = payload.length - 1;
+    if (payload === '[]') return true;
+    if (payload.charCodeAt(0) !== 0x5b || payload.charCodeAt(last) !== 0x5d) return false;
+    let at = this.#at;
+    let i = 1;
+    for (;;) {
+      if (payload.charCodeAt(i++) !== 0x22) return false;
+      buffer[at] = (3 << 3) | LENGTH;
+      const length = at + 1;
+      at += 2;
+      let code = payload.charCodeAt(i++);
+      while (code !== 0x22) {
+        // an escape, more than ASCII, or the end of the text
+        if (code === 0x5c || !(code <= 127)) return false;
+        buffer[at++] = code;
+        code = payload.charCodeAt(i++);
+      }
+      const size = at - length - 1;
+      if (size > 127) return false;
+      buffer[length] = size;
+      if (i === last) break;
+      if (payload.charCodeAt(i++) !== 0x2c) return false;
+    }
+    this.#at = at;
+    return true;
+  }
+
   #grow(most: number): void {
     if (this.#buffer.length - this.#at >= most) return;
     const larger = Buffer.allocUnsafe(Math.max(2 * this.#buffer.length, this.#at + most));

@@ -79,7 +79,7 @@ export class Consumer implements Taker {
       const reservation = entry.job?.spec.reservation ?? 0;
       if (reservation > 0 && !this.#hold(feeder, entry as Entry & { job: Job }, reservation)) back.push(entry);
       else {
-        this.#writer.add(entry.job?.id ?? '', feeder.queue, argsOf(entry), reservation);
+        this.#write(feeder.queue, entry, reservation);
         sent.push(entry);
       }
     }
@@ -95,6 +95,13 @@ export class Consumer implements Taker {
 
   cut(): void {
     this.#end(new Refusal('UNAVAILABLE', 'the server is shutting down'));
+  }
+
+  #write(queue: string, entry: Entry, reservation: number): void {
+    const { job } = entry;
+    if (job && typeof job.payload === 'string')
+      this.#writer.addStored(job.id, queue, job.payload, reservation, () => argsOf(entry));
+    else this.#writer.add(job?.id ?? '', queue, argsOf(entry), reservation);
   }
 
   #hold(feeder: Feeder, { lease, job }: Entry & { job: Job }, reservation: number): boolean {
@@ -240,19 +247,9 @@ export function argsOf({
 }): string[] {
   const payload = job ? job.payload : task!;
   if (typeof payload !== 'string') return [Buffer.from(payload).toString()];
-  const texts = plainTexts(payload);
-  if (texts) return texts;
   if (payload.startsWith('[')) {
     const value = decodeValue(payload) as unknown[];
     if (value.every((one) => typeof one === 'string')) return value as string[];
   }
   return [payload];
-}
-
-/** The list of texts in a payload without escapes, which needs no parser; undefined for any other. */
-function plainTexts(payload: string): string[] | undefined {
-  if (!payload.startsWith('["') || !payload.endsWith('"]') || payload.includes('\\')) return undefined;
-  const texts = payload.slice(2, -2).split('","');
-  for (const text of texts) if (text.includes('"')) return undefined;
-  return texts;
 }
