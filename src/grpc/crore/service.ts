@@ -2,7 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { checkInteger, checkName } from '../../engine/check.js';
 import { chunks } from '../../engine/engine.js';
 import { CroreError } from '../../errors.js';
-import type { Entry, Job } from '../../job/job.js';
+import type { Entry, Job, NewJob } from '../../job/job.js';
 import { ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
 import {
   fromCounts,
@@ -15,7 +15,7 @@ import {
   toSettlement,
   toState,
 } from '../../store/grpc/codec.js';
-import { type Beat, MAX_BATCH, type WorkerInfo } from '../../store/store.js';
+import { type AddOutcome, type Beat, MAX_BATCH, type WorkerInfo } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
 import { deadJobs } from '../lakh/dead.js';
 import { Awaited } from './awaited.js';
@@ -51,13 +51,22 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       const all = jobs.map((job) => newJob(queue, job, now, limits.message));
       context.tend(queue);
       const outcomes = await engine.addMany(queue, all, limitsOf(asked));
-      return {
-        results: outcomes.map((one, i) => ({
-          outcome: OUTCOMES[one.outcome],
-          id: 'id' in one ? one.id : all[i]!.id,
-        })),
-      };
+      return { results: resultsOf(outcomes, all) };
     },
+    carry: async ({ queue, jobs, source, from, to }) => {
+      queueName(queue);
+      const now = store.now();
+      const all = jobs.map((job) => newJob(queue, job, now, limits.message));
+      if (all.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${all.length} jobs, the limit is ${MAX_BATCH}`);
+      context.tend(queue);
+      const mark = { source: checkName(source, 'source'), from, to };
+      const outcomes = await store.carry(queue, all, mark);
+      return outcomes === 'stale' ? { stale: true } : { results: resultsOf(outcomes, all) };
+    },
+    carried: async ({ queue, source }) => ({
+      position: await store.carried(queueName(queue), checkName(source, 'source')),
+    }),
+    isPaused: async ({ queue }) => ({ paused: await store.isPaused(queueName(queue)) }),
     push: async ({ queue, tasks, limits: asked }) => {
       queueName(queue);
       context.tend(queue);
@@ -202,10 +211,15 @@ function workerOf({ id, deadline, holds, info }: WorkerInfo) {
   return { id, deadline: fromTime(Math.max(0, deadline)), holds: BigInt(holds), info };
 }
 
+function resultsOf(outcomes: readonly AddOutcome[], jobs: readonly NewJob[]) {
+  return outcomes.map((one, i) => ({ outcome: OUTCOMES[one.outcome], id: 'id' in one ? one.id : jobs[i]!.id }));
+}
+
 async function statsOf({ engine }: ServerContext, name: string) {
   const { store } = engine;
-  const [counts, first, workers] = await Promise.all([
+  const [counts, paused, first, workers] = await Promise.all([
     store.count(name),
+    store.isPaused(name),
     store.list(name, { state: 'ready', limit: 1 }),
     store.workers(name),
   ]);
@@ -215,6 +229,7 @@ async function statsOf({ engine }: ServerContext, name: string) {
     counts: fromCounts(counts),
     oldest: oldest && fromMs(Math.max(0, store.now() - oldest.createdAt)),
     workers: workers.map(workerOf),
+    paused,
   };
 }
 

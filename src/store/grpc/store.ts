@@ -1,7 +1,7 @@
 import type { CallOptions, Client } from '@connectrpc/connect';
 import { CroreError } from '../../errors.js';
 import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
-import { ClaimStatus, type Crore, AddOutcome as Outcome } from '../../proto/crore/v1/crore_pb.js';
+import { type AddResult, ClaimStatus, type Crore, AddOutcome as Outcome } from '../../proto/crore/v1/crore_pb.js';
 import {
   type AddOutcome,
   type Beat,
@@ -13,6 +13,7 @@ import {
   type Limits,
   type ListOptions,
   type Lost,
+  type Mark,
   type NewSchedule,
   type Note,
   type Pace,
@@ -101,13 +102,24 @@ export class GrpcStore implements Store {
   async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
     const request = { queue, jobs: jobs.map(fromNewJob), limits: wireLimits(limits) };
     const { value, repeated } = await this.#call((options) => this.#client.add(request, options));
-    return value.results.map(({ outcome, id }, i) => {
-      if (outcome === Outcome.FULL) return FULL;
-      // Our own id met again after a lost answer is our own job.
-      const own = repeated && id === jobs[i]!.id;
-      const known = OUTCOMES[outcome];
-      return known === undefined || (known === 'duplicate' && own) ? CREATED : { outcome: known, id };
-    });
+    return toOutcomes(value.results, jobs, repeated);
+  }
+
+  async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
+    const request = { queue, jobs: jobs.map(fromNewJob), ...mark };
+    const { value, repeated } = await this.#call((options) => this.#client.carry(request, options));
+    if (!value.stale) return toOutcomes(value.results, jobs, repeated);
+    // A first try whose answer was lost has moved the source to where we wanted it.
+    const done = repeated && (await this.carried(queue, mark.source)) === mark.to;
+    return done ? jobs.map(() => CREATED) : 'stale';
+  }
+
+  async carried(queue: string, source: string): Promise<string> {
+    return (await this.#call((options) => this.#client.carried({ queue, source }, options))).value.position;
+  }
+
+  async isPaused(queue: string): Promise<boolean> {
+    return (await this.#call((options) => this.#client.isPaused({ queue }, options))).value.paused;
   }
 
   async claim(session: Beat, n: number): Promise<Claim> {
@@ -296,6 +308,16 @@ export class GrpcStore implements Store {
       }
     }
   }
+}
+
+function toOutcomes(results: readonly AddResult[], jobs: readonly NewJob[], repeated: boolean): AddOutcome[] {
+  return results.map(({ outcome, id }, i) => {
+    if (outcome === Outcome.FULL) return FULL;
+    // Our own id met again after a lost answer is our own job.
+    const own = repeated && id === jobs[i]!.id;
+    const known = OUTCOMES[outcome];
+    return known === undefined || (known === 'duplicate' && own) ? CREATED : { outcome: known, id };
+  });
 }
 
 function wireLimits({ count, bytes }: Limits) {
