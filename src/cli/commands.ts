@@ -15,6 +15,18 @@ interface Listed {
 /** Every command, in the order of the help. To add one: a file beside this one that exports `run`, and a row here. */
 export const COMMANDS: readonly Listed[] = [
   {
+    name: 'serve',
+    usage: 'serve [--store URL] [--addr HOST:PORT] …',
+    summary: 'Serve a store to any language: the lakh protocol, crore.v1 and HTTP/JSON.',
+    load: () => import('./serve.js'),
+  },
+  {
+    name: 'config',
+    usage: 'config [--show-origin]',
+    summary: 'Print the settings of serve as they hold here, and where each came from.',
+    load: () => import('./config.js'),
+  },
+  {
     name: 'push',
     usage: 'push QUEUE [PAYLOAD …]',
     summary: 'Add jobs, from arguments or the lines of standard input; print their ids.',

@@ -9,7 +9,9 @@ export function encodeValue(value: unknown, what: string, limit: number): Body {
   return body;
 }
 
+/** An empty text is no value. */
 export function decodeValue(body: Body): unknown {
+  if (body === '') return null;
   return typeof body === 'string' ? JSON.parse(body) : body;
 }
 

@@ -1,8 +1,8 @@
 import { newId } from '../job/id.js';
-import type { Bytes, NewJob } from '../job/job.js';
+import type { Bytes, Job, NewJob } from '../job/job.js';
 import { DEFAULT_SPEC } from '../job/spec.js';
-import { type Counted, fail, lose } from '../job/transitions.js';
-import type { Lost, Settlement } from '../store/store.js';
+import { type Counted, fail, lose, type Move, release } from '../job/transitions.js';
+import { type Lost, RELAY, type Settlement } from '../store/store.js';
 import type { Care } from './duties.js';
 import type { Engine } from './engine.js';
 
@@ -28,14 +28,19 @@ function judge(engine: Engine, entry: Lost, care: Care): Settlement {
   const { lease } = entry;
   if (entry.job) {
     const { job } = entry;
-    const move =
-      entry.why === 'worker'
-        ? lose(job, care.maxCrashes, lease.worker)
-        : fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
-    return { lease, move, spec: job.spec, priority: job.priority };
+    return { lease, move: judgeJob(engine, entry, job, care), spec: job.spec, priority: job.priority };
   }
+  if (lease.worker.startsWith(RELAY)) return { lease, move: release(UNTRIED), spec: TASK_SPEC, priority: 0 };
   const record = taskRecord(entry.task, engine.store.now());
   return { lease, move: lose(counted(record), care.maxCrashes, lease.worker), spec: record.spec, priority: 0, record };
+}
+
+function judgeJob(engine: Engine, { lease, why }: Lost, job: Job, care: Care): Move {
+  if (why === 'reservation') {
+    return fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
+  }
+  // A relay that died had not handed this one on: nobody has failed.
+  return lease.worker.startsWith(RELAY) ? release(job) : lose(job, care.maxCrashes, lease.worker);
 }
 
 /** The record a raw task gets when it fails for the first time. */
@@ -49,3 +54,4 @@ export function counted(record: NewJob): Counted {
 }
 
 const TASK_SPEC = Object.freeze({ ...DEFAULT_SPEC, raw: true });
+const UNTRIED: Counted = { attempt: 1, crashes: 0, spec: TASK_SPEC };

@@ -1,3 +1,4 @@
+import { CroreError } from '../errors.js';
 import { parseStoreUrl } from '../store/url.js';
 import type { Journal } from './journal.js';
 
@@ -9,6 +10,12 @@ export async function openJournal(url: string, options: { relaxed?: boolean } = 
   if (parsed.kind === 'sqlite') {
     const { openSqliteJournal } = await import('./journal-sqlite.js');
     return openSqliteJournal(parsed.file, { timeout: TIMEOUT, relaxed: options.relaxed });
+  }
+  if (parsed.kind === 'grpc') {
+    throw new CroreError(
+      'STORE_UNSUPPORTED',
+      'the journal of a flow is not kept behind a job server: name its store, sqlite:FILE or redis://…',
+    );
   }
   const { openRedisJournal } = await import('./journal-redis.js');
   return openRedisJournal(url, parsed, TIMEOUT);

@@ -98,6 +98,8 @@ export interface Job {
   token?: string;
   result?: Body;
   error?: string;
+  /** It waits for its retry because its failure was reported, not because nobody reported. */
+  answered?: boolean;
   progress?: string;
   log?: string;
   spec: Spec;

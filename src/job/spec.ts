@@ -37,6 +37,17 @@ export function sharedSpec(spec: Spec): Spec {
 export function encodeSpec(spec: Spec): string {
   if (spec === DEFAULT_SPEC) return '';
   if (spec === FORGETFUL_SPEC) return FORGETFUL;
+  const known = WRITTEN.get(spec);
+  if (known !== undefined) return known;
+  const text = writeSpec(spec);
+  // a frozen one is shared by many jobs, and will come again
+  if (Object.isFrozen(spec)) WRITTEN.set(spec, text);
+  return text;
+}
+
+const WRITTEN = new WeakMap<Spec, string>();
+
+function writeSpec(spec: Spec): string {
   const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
   const differing = {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
@@ -54,9 +65,25 @@ export function encodeSpec(spec: Spec): string {
   return text === '{}' ? '' : text;
 }
 
+/** Specs that were read before: many jobs ask for the same, and reading JSON costs more than finding it again. */
+const READ = new Map<string, Spec>();
+const MOST_READ = 256;
+const LONGEST_READ = 256;
+
 export function decodeSpec(text: string): Spec {
+  if (text === '') return DEFAULT_SPEC;
   if (text === FORGETFUL) return FORGETFUL_SPEC;
-  return text === '' ? DEFAULT_SPEC : { ...DEFAULT_SPEC, ...(JSON.parse(text) as Partial<Spec>) };
+  if (text.length > LONGEST_READ) return parseSpec(text);
+  const known = READ.get(text);
+  if (known) return known;
+  if (READ.size >= MOST_READ) READ.clear();
+  const spec = Object.freeze(parseSpec(text));
+  READ.set(text, spec);
+  return spec;
+}
+
+function parseSpec(text: string): Spec {
+  return { ...DEFAULT_SPEC, ...(JSON.parse(text) as Partial<Spec>) };
 }
 
 /** How long the record of a job with this end stays. */

@@ -15,7 +15,8 @@ export type Event =
   | 'die'
   | 'expire'
   | 'cancel'
-  | 'revive';
+  | 'revive'
+  | 'report';
 
 export interface Transition {
   from: State | 'new';
@@ -53,6 +54,8 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: 'active', event: 'die', to: 'dead', when: 'no attempt is left, or the handler said Fatal' },
   { from: 'active', event: 'expire', to: 'cancelled', when: 'it was claimed after its expiry; the handler never ran' },
   { from: 'active', event: 'cancel', to: 'cancelled', when: 'somebody cancelled it; the lease is void' },
+  { from: 'scheduled', event: 'report', to: 'done', when: 'a late report says that an earlier delivery succeeded' },
+  { from: 'ready', event: 'report', to: 'done', when: 'a late report says that an earlier delivery succeeded' },
   { from: 'dead', event: 'revive', to: 'ready', when: 'somebody retried the dead; counts start anew' },
 ];
 

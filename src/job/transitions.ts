@@ -4,7 +4,8 @@ import type { Backoff, Body, Job, Spec } from './job.js';
 /** What a store does to a leased entry when its token still matches. Counts are the new ones. */
 export type Move = { attempt: number; crashes: number } & (
   | { to: 'done'; result?: Body }
-  | { to: 'scheduled'; delay: number; error?: string }
+  /** `answered`: a report was accepted, later ones about this delivery are ignored. */
+  | { to: 'scheduled'; delay: number; error?: string; answered?: boolean }
   | { to: 'ready'; error?: string }
   | { to: 'dead'; error: string }
   | { to: 'cancelled'; error: string }

@@ -11,10 +11,14 @@ export interface OpenStoreOptions {
   relaxed?: boolean;
 }
 
-/** Opens the store a URL names. The Redis client is loaded only when a URL asks for it. */
+/** Opens the store a URL names. The clients of Redis and of a job server are loaded only when a URL asks for them. */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'sqlite') return openSqlite(parsed.file, options);
+  if (parsed.kind === 'grpc') {
+    const { openGrpc } = await import('./grpc/open.js');
+    return openGrpc(url, parsed, options);
+  }
   const { openRedis } = await import('./redis/open.js');
   return openRedis(url, parsed, options);
 }

@@ -53,6 +53,11 @@ export interface Store {
   queues(): Promise<string[]>;
   workers(queue: string): Promise<WorkerInfo[]>;
 
+  /**
+   * Success told without a token, by whoever was given a job before: active jobs, and those that were delivered, have not
+   * been answered since and wait for their retry, are done. True where this call did it.
+   */
+  report(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Cancels whatever has not ended; true where this call did it. */
   cancel(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Dead jobs go to the back of their line with fresh counts; true where this call did it. */
@@ -84,6 +89,12 @@ export interface Store {
   listen(queue: string, listener: (signal: Signal) => void): () => void;
   close(): Promise<void>;
 }
+
+/**
+ * A session whose name starts so belongs to a server that hands jobs on to others. When it ends, a job with a reservation
+ * stays with whoever got it until the reservation ends; the rest has not been handed on and returns uncharged.
+ */
+export const RELAY = 'relay:';
 
 /** Entries per atomic call. */
 export const MAX_BATCH = 1_000;

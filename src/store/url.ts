@@ -3,6 +3,8 @@ import { CroreError } from '../errors.js';
 /** Where a store is. Passwords stay in here and never in a message: see `redact`. */
 export type StoreUrl =
   | { kind: 'sqlite'; file: string }
+  /** A job server. */
+  | { kind: 'grpc'; host: string; port: number; tls?: TlsFiles; token?: string }
   | {
       kind: 'redis';
       mode: 'single' | 'sentinel' | 'cluster';
@@ -29,13 +31,14 @@ export const DEFAULT_URL = 'sqlite:crore.db';
 export function parseStoreUrl(url: string): StoreUrl {
   if (typeof url !== 'string' || url === '') throw new CroreError('BAD_URL', 'the store URL is empty');
   if (url.startsWith('sqlite:')) return parseSqlite(url);
+  if (/^grpcs?:/.test(url)) return parseGrpc(url);
   const match = /^(redis|rediss|redis\+sentinel|redis\+cluster):\/\/(?:([^@/]*)@)?([^/?]*)(\/[^?]*)?(?:\?(.*))?$/.exec(
     url,
   );
   if (!match) {
     throw new CroreError(
       'BAD_URL',
-      `store URL '${redact(url)}' is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://`,
+      `store URL '${redact(url)}' is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://`,
     );
   }
   const [, scheme, login, hosts, path, query] = match;
@@ -71,6 +74,25 @@ function parseSqlite(url: string): StoreUrl {
   if (file === '' || file.startsWith('//') || file.includes('\0'))
     throw bad(url, 'needs a file, as in sqlite:crore.db');
   return { kind: 'sqlite', file };
+}
+
+/** `grpc://HOST[:PORT]`, `grpcs://:TOKEN@HOST[:PORT]?ca=FILE`. */
+function parseGrpc(url: string): StoreUrl {
+  const match = /^(grpcs?):\/\/(?:([^@/]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(url);
+  if (!match) throw bad(url, 'is not grpc://HOST:PORT');
+  const [, scheme, login, hosts, query] = match;
+  const nodes = parseNodes(hosts ?? '', 50051, url);
+  if (nodes.length > 1) throw bad(url, 'names several hosts');
+  const { username, password } = parseLogin(login, url);
+  if (username !== undefined) throw bad(url, 'has a user: a token stands behind a colon, as in grpc://:TOKEN@host');
+  const files: TlsFiles = {};
+  for (const [key, value] of new URLSearchParams(query ?? '')) {
+    if (key !== 'ca' && key !== 'cert' && key !== 'key')
+      throw bad(url, `has an unknown parameter '${key}' (known: ca, cert, key)`);
+    files[key] = value;
+  }
+  if (scheme === 'grpc' && query) throw bad(url, 'names files for TLS: use grpcs://');
+  return { kind: 'grpc', ...nodes[0]!, tls: scheme === 'grpcs' ? files : undefined, token: password };
 }
 
 function parseNodes(hosts: string, defaultPort: number, url: string): { host: string; port: number }[] {

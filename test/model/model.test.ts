@@ -57,6 +57,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 3, arbitrary: fc.constant<Step>({ do: 'sweep' }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('cancel' as const), id }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('report' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('revive' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('remove' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause' as const), paused: fc.boolean() }) },

@@ -347,6 +347,21 @@ export class Model {
   cancel(id: string): boolean {
     const job = this.#jobs.get(id);
     if (!job || isTerminal(job.state)) return false;
+    this.#endAnywhere(job, 'cancelled');
+    return true;
+  }
+
+  /** Success without a token: of an active job, or of one that was delivered and waits for its retry. */
+  report(id: string): boolean {
+    const job = this.#jobs.get(id);
+    if (!job) return false;
+    const waits = (job.state === 'scheduled' || job.state === 'ready') && job.attempt > 0;
+    if (job.state !== 'active' && !waits) return false;
+    this.#endAnywhere(job, 'done');
+    return true;
+  }
+
+  #endAnywhere(job: Record_, state: 'done' | 'cancelled'): void {
     this.#lines
       .get(job.priority)
       ?.splice(0, Number.POSITIVE_INFINITY, ...this.#lines.get(job.priority)!.filter((one) => one !== job));
@@ -354,11 +369,10 @@ export class Model {
     if (group) group.line = group.line.filter((one) => one !== job);
     if (job.state === 'active') this.#release(job);
     this.#held = this.#held.filter((held) => held.entry.job !== job);
-    this.#reserved.delete(id);
-    this.#to(job, 'cancelled');
+    this.#reserved.delete(job.id);
+    this.#to(job, state);
     this.#unlockAtEnd(job);
     this.#tell([job]);
-    return true;
   }
 
   remove(id: string): boolean {

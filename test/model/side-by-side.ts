@@ -32,6 +32,7 @@ export type Step =
   | { do: 'wait'; ms: number }
   | { do: 'sweep' }
   | { do: 'cancel'; id: number }
+  | { do: 'report'; id: number }
   | { do: 'revive'; id: number }
   | { do: 'remove'; id: number }
   | { do: 'pace'; pace: Pace }
@@ -110,6 +111,12 @@ export class SideBySide {
         const cancelled = this.#model.cancel(`j${step.id}`);
         for (const answer of await this.#each((store) => store.cancel(queue, [`j${step.id}`])))
           expect(answer).toEqual([cancelled]);
+        return;
+      }
+      case 'report': {
+        const reported = this.#model.report(`j${step.id}`);
+        for (const answer of await this.#each((store) => store.report(queue, [`j${step.id}`])))
+          expect(answer).toEqual([reported]);
         return;
       }
       case 'revive': {

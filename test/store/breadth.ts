@@ -8,7 +8,7 @@ import type { StoreUnderTest } from './conformance.js';
 const LEASE = 10_000;
 
 /** The second half of the contract: what every store does beyond adding, claiming and settling. */
-export function testBreadth({ name, open }: StoreUnderTest): void {
+export function testBreadth({ name, open, firesSchedules = false }: StoreUnderTest): void {
   describe(`store contract, breadth: ${name}`, () => {
     let store: Store;
     let close: () => Promise<void>;
@@ -379,7 +379,7 @@ export function testBreadth({ name, open }: StoreUnderTest): void {
       });
     });
 
-    describe('schedules', () => {
+    describe.skipIf(firesSchedules)('schedules', () => {
       it('keeps one that says the same, replaces one that does not, and knows its ticks', async () => {
         const queue = newQueue();
         const put = (definition: string, next: number, at = queue) =>

@@ -9,6 +9,8 @@ import { until } from '../support/wait.js';
 export interface StoreUnderTest {
   name: string;
   open: (clock: () => number) => Promise<{ store: Store; close: () => Promise<void> }>;
+  /** It reads schedules and fires them by itself: tests that bring unreadable ones are not for it. */
+  firesSchedules?: boolean;
 }
 
 const LEASE = 10_000;

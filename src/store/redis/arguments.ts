@@ -1,3 +1,4 @@
+import { storedError } from '../../job/answer.js';
 import type { Need, NewJob } from '../../job/job.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
 import type { Limits, Pace, Settlement } from '../store.js';
@@ -101,12 +102,16 @@ export function settleArguments(settlements: readonly Settlement[], now: string,
       id,
       id === '' && move.to === 'ready' ? 'raw' : move.to,
       `${move.attempt} ${move.crashes} ${settlement.priority}`,
-      move.to === 'done' ? encodeBody(move.result) : (move.error ?? ''),
+      move.to === 'done' ? encodeBody(move.result) : errorText(move),
     );
     pushTail(args, settlement);
     args.push(record ? encodeRecord(record, createdAt) : '');
   }
   return args;
+}
+
+function errorText(move: Exclude<Settlement['move'], { to: 'done' }>): string {
+  return (move.to === 'scheduled' ? storedError(move.error, move.answered) : move.error) ?? '';
 }
 
 /** Number, keep-count and unique key. */

@@ -1,3 +1,4 @@
+import { readError } from '../../job/answer.js';
 import type { Body, Job, NewJob, State } from '../../job/job.js';
 import { DEFAULT_SPEC, decodeSpec, encodeSpec, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
 
@@ -161,10 +162,10 @@ function applyTail(job: Job, at: number, tail: Buffer): void {
       return;
     case 'scheduled':
       job.runAt = at;
-      if (tail.length > 0) job.error = tail.toString();
+      if (tail.length > 0) Object.assign(job, readError(tail.toString()));
       return;
     case 'ready':
-      if (tail.length > 0) job.error = tail.toString();
+      if (tail.length > 0) Object.assign(job, readError(tail.toString()));
   }
 }
 

@@ -38,6 +38,7 @@ const NAMES = [
   'put_schedule',
   'record',
   'remove',
+  'report',
   'revive',
   'schedules',
   'settle',

@@ -18,6 +18,7 @@ import {
   type Note,
   type Pace,
   type Page,
+  RELAY,
   type Schedule,
   type Session,
   type Settlement,
@@ -43,7 +44,7 @@ import { freedKey } from './codec.js';
 import { Edges } from './edges.js';
 import { readEntries } from './entries.js';
 import type { Keys } from './keys.js';
-import { asLost, latestFirst } from './leases.js';
+import { asLost, type FoundLease, latestFirst } from './leases.js';
 import { count, get, leasesOf, list, queues, readEvents, text, type View, workers } from './reads.js';
 import { Schedules } from './schedules.js';
 import type { ScriptName } from './scripts.js';
@@ -239,18 +240,12 @@ export class RedisStore implements Store {
     return workers(this.#view, queue);
   }
 
-  async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const known = (await this.get(queue, ids)).filter((job) => job !== undefined);
-    if (known.length === 0) return ids.map(() => false);
-    const args: Arg[] = [this.#time()];
-    for (const { id, spec } of known) {
-      const keep = keepOf(spec, 'cancelled');
-      args.push(id, String(keep.ms), String(keep.count), freedKey({ spec }) ?? '');
-    }
-    const { reply, repeated } = await this.#run('cancel', queue, args);
-    const applied = this.#applied(queue, reply as number[], repeated);
-    const cancelled = new Set(known.filter((_job, i) => applied[i]).map((job) => job.id));
-    return ids.map((id) => cancelled.delete(id));
+  report(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#end('report', 'done', queue, ids);
+  }
+
+  cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#end('cancel', 'cancelled', queue, ids);
   }
 
   async remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
@@ -388,6 +383,26 @@ export class RedisStore implements Store {
     this.#registered.add(queue);
   }
 
+  /** Ends jobs that somebody names without a token; what their records ask for is read first, for it never changes. */
+  async #end(
+    name: 'report' | 'cancel',
+    state: 'done' | 'cancelled',
+    queue: string,
+    ids: readonly string[],
+  ): Promise<boolean[]> {
+    const known = (await this.get(queue, ids)).filter((job) => job !== undefined);
+    if (known.length === 0) return ids.map(() => false);
+    const args: Arg[] = [this.#time()];
+    for (const { id, spec } of known) {
+      const keep = keepOf(spec, state);
+      args.push(id, String(keep.ms), String(keep.count), freedKey({ spec }) ?? '');
+    }
+    const { reply, repeated } = await this.#run(name, queue, args);
+    const applied = this.#applied(queue, reply as number[], repeated);
+    const ended = new Set(known.filter((_job, i) => applied[i]).map((job) => job.id));
+    return ids.map((id) => ended.delete(id));
+  }
+
   /** The short ways to settle: their reply names only what was refused. */
   async #done(name: 'done' | 'done_tasks', queue: string, args: Arg[], count: number): Promise<boolean[]> {
     const { reply, repeated } = await this.#run(name, queue, args);
@@ -411,7 +426,8 @@ export class RedisStore implements Store {
 
   /** What dead workers hold, latest claim first; a worker that holds nothing any more is buried. */
   async #remains(queue: string, workers: ReadonlySet<string>): Promise<Lost[]> {
-    const found = latestFirst(await leasesOf(this.#view, queue, (worker) => workers.has(worker)));
+    const leases = await leasesOf(this.#view, queue, (worker) => workers.has(worker));
+    const found = latestFirst(await this.#notHandedOn(queue, leases));
     const holders = new Set(found.map(({ lease }) => lease.worker));
     for (const worker of workers) {
       if (!holders.has(worker)) await this.#run('leave', queue, [this.#time(), worker, '1']);
@@ -422,6 +438,21 @@ export class RedisStore implements Store {
       chunk.map(({ lease }) => lease.id ?? ''),
     );
     return chunk.map((one, i) => asLost(one, jobs[i])).filter((lost) => lost !== undefined);
+  }
+
+  /** Leaves out what a relay has handed on and whose reservation runs. */
+  async #notHandedOn(queue: string, found: FoundLease[]): Promise<FoundLease[]> {
+    const handed = found.filter(({ lease }) => lease.id !== undefined && lease.worker.startsWith(RELAY));
+    const reserved = new Set<FoundLease>();
+    const key = `${this.#keys.queue(queue).stem}reserved`;
+    for (let i = 0; i < handed.length; i += REMAINS) {
+      const page = handed.slice(i, i + REMAINS);
+      const scores = (await this.#client.call('ZMSCORE', key, ...page.map(({ lease }) => lease.id!))) as Reply[];
+      page.forEach((one, k) => {
+        if (scores[k] !== null) reserved.add(one);
+      });
+    }
+    return found.filter((one) => !reserved.has(one));
   }
 }
 

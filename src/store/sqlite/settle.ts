@@ -1,3 +1,4 @@
+import { storedError } from '../../job/answer.js';
 import type { Keep, Lease, Terminal } from '../../job/job.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
 import type { Move } from '../../job/transitions.js';
@@ -151,7 +152,7 @@ class Settling {
             `UPDATE jobs SET state = 1, attempt = ?, crashes = ?, at = ?, until = NULL, outcome = ?, worker = NULL, token = NULL
              WHERE n = ?`,
           )
-          .run(move.attempt, move.crashes, this.now + move.delay, move.error ?? null, n);
+          .run(move.attempt, move.crashes, this.now + move.delay, storedError(move.error, move.answered) ?? null, n);
         tally.add('scheduled', 1);
         tally.add('bytes', row.size as number);
         this.woken.push(tally.queue);

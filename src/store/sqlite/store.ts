@@ -32,6 +32,7 @@ import { events, record } from './events.js';
 import { translate } from './failure.js';
 import { paceOf } from './groups.js';
 import { count, get, held, list, workers } from './reads.js';
+import { report } from './report.js';
 import { dropSchedule, fire, putSchedule, schedules } from './schedules.js';
 import { StaleAmongThem, settle } from './settle.js';
 import { sweep } from './sweep.js';
@@ -195,6 +196,12 @@ export class SqliteStore implements Store {
 
   workers(queue: string): Promise<WorkerInfo[]> {
     return this.#read(queue, [], (n) => workers(this.#tables, n));
+  }
+
+  async report(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const { applied, ended, woken } = await this.#write(queue, (n) => report(this.#tables, n, ids, this.now()));
+    this.#tellEnds(queue, ended, woken);
+    return applied;
   }
 
   async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {

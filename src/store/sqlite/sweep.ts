@@ -1,5 +1,5 @@
 import type { Terminal } from '../../job/job.js';
-import type { Lost, Sweep, SweepOptions } from '../store.js';
+import { type Lost, RELAY, type Sweep, type SweepOptions } from '../store.js';
 import { promote } from './claim.js';
 import type { Row } from './driver.js';
 import { forget } from './ends.js';
@@ -54,8 +54,9 @@ function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number)
 
 /** What a dead worker still holds, highest claim first; its session ends when that is nothing. */
 function remains(tables: Tables, queue: number, name: string, worker: string): Lost[] {
+  const which = worker.startsWith(RELAY) ? 'AND until IS NULL' : '';
   const jobs = tables
-    .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND worker = ? AND state = 3`)
+    .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND worker = ? AND state = 3 ${which}`)
     .all(queue, worker)
     .map((row) => ({ row, lost: lostJob(name, worker, row, 'worker') }));
   const tasks = tables

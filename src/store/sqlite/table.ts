@@ -1,3 +1,4 @@
+import { readError } from '../../job/answer.js';
 import { type Body, type Job, STATES, type State } from '../../job/job.js';
 import { decodeSpec } from '../../job/spec.js';
 import type { Counts, EventType } from '../store.js';
@@ -172,7 +173,7 @@ export function toJob(queue: string, row: Row): Job {
 function applyOutcome(job: Job, outcome: Value): void {
   if (outcome === null) return;
   if (job.state === 'done') job.result = outcome as Body;
-  else if (job.state !== 'active') job.error = outcome as string;
+  else if (job.state !== 'active') Object.assign(job, readError(outcome as string));
 }
 
 /**

@@ -37,7 +37,7 @@ for i = 1, n do
     local group = ends[move]
     -- what goes back with an error was lost or has failed; without one it was put off or handed back
     local later = move == 'scheduled' and (tail == '' and 'snoozed' or 'retry')
-    if id ~= '' then event(later or (group and move) or (tail == '' and 'released' or 'lost'), id, move ~= 'done' and tail) end
+    if id ~= '' then event(later or (group and move) or (tail == '' and 'released' or 'lost'), id, move ~= 'done' and (string.gsub(tail, '^\1', ''))) end
     if group and id ~= '' then
       local k = #group[1] + 1
       group[1][k], group[2][k] = id, move .. ' ' .. head .. ' ' .. now .. ' ' .. tail

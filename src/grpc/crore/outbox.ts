@@ -1,0 +1,106 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { WorkResponseSchema } from '../../proto/crore/v1/crore_pb.js';
+import type { Job } from '../../proto/crore/v1/job_pb.js';
+
+type Response = MessageInitShape<typeof WorkResponseSchema>;
+
+/** Answers a slow reader may leave lying before its requests are read no further. */
+const MOST = 5_000;
+/** Jobs of one message, so that it stays below what clients accept by default. */
+const MOST_BYTES = 2 * 1024 * 1024;
+
+/** What waits to go to a worker: all that has gathered goes as one message. */
+export class Outbox {
+  #opened: Response['opened'];
+  #jobs: Job[] = [];
+  #settled: { token: string; applied: boolean }[] = [];
+  #cancelled: string[] = [];
+  #beat = false;
+  #failure: unknown;
+  #over = false;
+  #tell = () => {};
+  #room = () => {};
+
+  opened(worker: string, lease: NonNullable<Response['opened']>['lease']): void {
+    this.#opened = { worker, lease };
+    this.#tell();
+  }
+
+  jobs(jobs: readonly Job[]): void {
+    this.#jobs.push(...jobs);
+    this.#tell();
+  }
+
+  settled(token: string, applied: boolean): void {
+    this.#settled.push({ token, applied });
+    this.#tell();
+  }
+
+  cancelled(token: string): void {
+    this.#cancelled.push(token);
+    this.#tell();
+  }
+
+  beat(): void {
+    this.#beat = true;
+    this.#tell();
+  }
+
+  /** Ends the stream after what waits, with an error or without. */
+  end(failure?: unknown): void {
+    this.#failure ??= failure;
+    this.#over = true;
+    this.#tell();
+    this.#room();
+  }
+
+  /** Resolves when the reader has caught up. */
+  async room(): Promise<void> {
+    while (this.#settled.length > MOST && !this.#over) {
+      await new Promise<void>((resolve) => {
+        this.#room = resolve;
+      });
+    }
+  }
+
+  async *messages(): AsyncGenerator<Response> {
+    for (;;) {
+      while (!this.#empty) {
+        yield this.#take();
+        this.#room();
+      }
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#over) return;
+      await new Promise<void>((resolve) => {
+        this.#tell = resolve;
+      });
+    }
+  }
+
+  get #empty(): boolean {
+    const waiting = this.#jobs.length + this.#settled.length + this.#cancelled.length;
+    return waiting === 0 && !this.#opened && !this.#beat;
+  }
+
+  #take(): Response {
+    let bytes = 0;
+    let n = 0;
+    while (n < this.#jobs.length && bytes < MOST_BYTES) bytes += sizeOf(this.#jobs[n++]!);
+    const message: Response = {
+      opened: this.#opened,
+      jobs: this.#jobs.splice(0, n),
+      settled: this.#settled,
+      cancelled: this.#cancelled,
+      beat: this.#beat,
+    };
+    this.#opened = undefined;
+    this.#settled = [];
+    this.#cancelled = [];
+    this.#beat = false;
+    return message;
+  }
+}
+
+function sizeOf({ payload }: Job): number {
+  return 200 + (payload?.kind.value?.length ?? 0);
+}

@@ -1,0 +1,109 @@
+import { checkName } from '../../engine/check.js';
+import { type AddOptions, resolveJob } from '../../engine/options.js';
+import { checkSize } from '../../engine/payload.js';
+import { CroreError } from '../../errors.js';
+import type { Body, Lease, NewJob } from '../../job/job.js';
+import type { Limits as WireLimits } from '../../proto/crore/v1/crore_pb.js';
+import type * as pb from '../../proto/crore/v1/job_pb.js';
+import { NeedPolicy } from '../../proto/crore/v1/job_pb.js';
+import { MODES, SCOPES, toBackoff, toBody, toLease, toMs, toTime } from '../../store/grpc/codec.js';
+import { type Limits, MAX_BATCH } from '../../store/store.js';
+
+/** What callers send, checked before anything happens. */
+
+export function queueName(name: string): string {
+  return checkName(name, 'queue name');
+}
+
+export function idsOf(ids: readonly string[]): readonly string[] {
+  if (ids.length > MAX_BATCH)
+    throw new CroreError('BAD_OPTION', `${ids.length} ids at once, the limit is ${MAX_BATCH}`);
+  for (const id of ids) checkName(id, 'job id');
+  return ids;
+}
+
+/** JSON has to be JSON: every other door will read it. */
+export function bodyOf(body: pb.Body | undefined, what: string, limit: number): Body | undefined {
+  const known = toBody(body);
+  if (known === undefined) return undefined;
+  if (typeof known === 'string' && known !== '') {
+    try {
+      JSON.parse(known);
+    } catch {
+      throw new CroreError('BAD_PAYLOAD', `${what} is not JSON`);
+    }
+  }
+  checkSize(known, what, limit);
+  return known;
+}
+
+export function newJob(queue: string, job: pb.NewJob, now: number, limit: number): NewJob {
+  const payload = bodyOf(job.payload, `payload for queue '${queue}'`, limit) ?? 'null';
+  const asked = job.id !== '' || job.priority !== 0 || job.time.case !== undefined || job.options !== undefined;
+  return resolveJob(queue, payload, asked ? optionsOf(job) : undefined, now);
+}
+
+export function optionsOf({ id, priority, time, options }: pb.NewJob): AddOptions {
+  const asked: AddOptions = { priority };
+  if (id !== '') asked.id = id;
+  if (time.case === 'delay') asked.delay = Math.max(0, toMs(time.value)!);
+  if (time.case === 'at') asked.at = Math.max(0, toTime(time.value)!);
+  if (!options) return asked;
+  const reservation = toMs(options.reservation);
+  const expires = toMs(options.expires);
+  if (options.attempts !== undefined) asked.attempts = options.attempts;
+  if (options.backoff) asked.backoff = toBackoff(options.backoff);
+  if (reservation !== undefined && reservation !== 0) asked.reservation = reservation;
+  if (expires !== undefined && expires !== 0) asked.expires = expires;
+  if (options.keep) asked.keep = keepOf(options.keep);
+  if (options.keepDead) asked.keepDead = keepOf(options.keepDead);
+  if (Object.keys(options.headers).length > 0) asked.headers = options.headers;
+  if (options.group !== '') asked.group = options.group;
+  if (options.unique) asked.unique = uniqueOf(options.unique);
+  if (options.needs.length > 0) asked.needs = options.needs.map(needOf);
+  return asked;
+}
+
+function keepOf({ time, count }: pb.Keep): AddOptions['keep'] {
+  const keep: AddOptions['keep'] = {};
+  if (time) keep.for = toMs(time)!;
+  if (count !== undefined) keep.count = Number(count);
+  return keep;
+}
+
+function uniqueOf({ key, scope, ttl, mode }: pb.Unique): AddOptions['unique'] {
+  return { key, scope: SCOPES[scope], ttl: toMs(ttl), mode: MODES[mode] };
+}
+
+function needOf({ queue, id, on }: pb.Need) {
+  return {
+    id,
+    queue: queue === '' ? undefined : queue,
+    on: on === NeedPolicy.FINISHED ? ('finished' as const) : ('success' as const),
+  };
+}
+
+export function limitsOf(limits: WireLimits | undefined): Limits {
+  const whole = (value: bigint | undefined) => (value === undefined ? undefined : Math.max(0, Number(value)));
+  return { count: whole(limits?.count), bytes: whole(limits?.bytes) };
+}
+
+/** Tokens of both stores, whole: a piece of one must not pass for it. */
+const TOKEN = /^\d+\.(?:\d+-\d{3}\.[\w-]{12}|\d+\.\d+\.[\w-]{12}\.[0-9a-z]+)$/;
+
+export function checkToken(token: string): string {
+  if (!TOKEN.test(token)) throw new CroreError('BAD_OPTION', 'a token is not one that a claim has given');
+  return token;
+}
+
+export function leaseOf(lease: pb.Lease | undefined): Lease {
+  const known = toLease(lease);
+  checkToken(known.token);
+  return known;
+}
+
+export function durationOf(ms: number | undefined, what: string, low: number, high: number): number {
+  if (ms === undefined || !(ms >= low && ms <= high))
+    throw new CroreError('BAD_DURATION', `${what} must be from ${low} ms to ${high} ms`);
+  return ms;
+}

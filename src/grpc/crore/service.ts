@@ -1,0 +1,259 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { checkInteger, checkName } from '../../engine/check.js';
+import { chunks } from '../../engine/engine.js';
+import { CroreError } from '../../errors.js';
+import type { Entry, Job, NewJob } from '../../job/job.js';
+import { ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
+import {
+  fromCounts,
+  fromEntry,
+  fromJob,
+  fromLease,
+  fromMs,
+  fromTime,
+  toMs,
+  toSettlement,
+  toState,
+} from '../../store/grpc/codec.js';
+import { type AddOutcome, type Beat, MAX_BATCH, type WorkerInfo } from '../../store/store.js';
+import type { ServerContext } from '../context.js';
+import { deadJobs } from '../lakh/dead.js';
+import { Awaited } from './awaited.js';
+import { breadthService } from './breadth.js';
+import { listenTo } from './listen.js';
+import { giveBack, OUTCOMES } from './outcome.js';
+import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';
+
+const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
+const LONGEST_LEASE = 86_400_000;
+const LONGEST_CURSOR = 4_096;
+/** Payload of one claim. */
+const MOST_CLAIMED = 16 * 1024 * 1024;
+
+/** Every call of crore.v1 but the worker stream: decode, one call of the engine or store, encode. */
+export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Crore>, 'work'> {
+  const { engine, limits } = context;
+  const { store } = engine;
+  const awaited = new Awaited();
+  return {
+    ...breadthService(context),
+    info: () => ({
+      version: context.version,
+      now: fromTime(store.now()),
+      warnings: [...store.warnings],
+      maxMessage: BigInt(limits.message),
+      lanes: store.lanes,
+    }),
+
+    add: async ({ queue, jobs, limits: asked }) => {
+      queueName(queue);
+      const now = store.now();
+      const all = jobs.map((job) => newJob(queue, job, now, limits.message));
+      context.tend(queue);
+      const outcomes = await engine.addMany(queue, all, limitsOf(asked));
+      return { results: resultsOf(outcomes, all) };
+    },
+    carry: async ({ queue, jobs, source, from, to }) => {
+      queueName(queue);
+      const now = store.now();
+      const all = jobs.map((job) => newJob(queue, job, now, limits.message));
+      if (all.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${all.length} jobs, the limit is ${MAX_BATCH}`);
+      context.tend(queue);
+      const mark = { source: checkName(source, 'source'), from, to };
+      const outcomes = await store.carry(queue, all, mark);
+      return outcomes === 'stale' ? { stale: true } : { results: resultsOf(outcomes, all) };
+    },
+    carried: async ({ queue, source }) => ({
+      position: await store.carried(queueName(queue), checkName(source, 'source')),
+    }),
+    isPaused: async ({ queue }) => ({ paused: await store.isPaused(queueName(queue)) }),
+    push: async ({ queue, tasks, limits: asked }) => {
+      queueName(queue);
+      context.tend(queue);
+      return { accepted: BigInt(await engine.pushMany(queue, tasks, limitsOf(asked))) };
+    },
+
+    get: async ({ queue, ids }) => {
+      const jobs = await store.get(queueName(queue), idsOf(ids));
+      return { found: jobs.map((job) => ({ job: job && fromJob(job) })) };
+    },
+    list: async ({ queue, state, limit, cursor }) => {
+      const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
+      if (cursor.length > LONGEST_CURSOR)
+        throw new CroreError('BAD_OPTION', 'the cursor is not one that List returned');
+      const known = { state: toState(state), limit: most, cursor: cursor === '' ? undefined : cursor };
+      const page = await store.list(queueName(queue), known);
+      return { jobs: page.jobs.map(fromJob), cursor: page.cursor ?? '' };
+    },
+    stats: async ({ queues }) => {
+      const names = queues.length > 0 ? queues.map(queueName) : await store.queues();
+      return { queues: await Promise.all(names.map((name) => statsOf(context, name))) };
+    },
+    count: async ({ queue }) => ({ counts: fromCounts(await store.count(queueName(queue))) }),
+    queues: async () => ({ queues: await store.queues() }),
+    workers: async ({ queue }) => ({ workers: (await store.workers(queueName(queue))).map(workerOf) }),
+
+    cancel: async ({ queue, ids }) => ({ cancelled: await store.cancel(queueName(queue), idsOf(ids)) }),
+    listDead: async ({ queue, limit }) => {
+      const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
+      const jobs: Job[] = [];
+      for await (const job of deadJobs(engine, queue === '' ? undefined : [queueName(queue)])) {
+        if (jobs.push(job) >= most) break;
+      }
+      return { jobs: jobs.map(fromJob) };
+    },
+    retryDead: async ({ queue, ids }) => ({
+      retried: await onDead(context, queueName(queue), ids, (page) => store.revive(queue, page)),
+    }),
+    removeDead: async ({ queue, ids }) => ({
+      removed: await onDead(context, queueName(queue), ids, (page) => removeDead(context, queue, page)),
+    }),
+    pause: async ({ queue }) => {
+      await store.pause(queueName(queue), true);
+      return {};
+    },
+    resume: async ({ queue }) => {
+      await store.pause(queueName(queue), false);
+      return {};
+    },
+    obliterate: async ({ queue }) => {
+      await store.obliterate(queueName(queue));
+      return {};
+    },
+
+    join: async ({ queue, worker, lease, info }) => {
+      context.tend(queueName(queue));
+      const ms = durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE);
+      await store.join(queue, checkName(worker, 'worker'), { lease: ms, info: info.slice(0, 4_096) });
+      return {};
+    },
+    beat: async ({ sessions }) => ({ alive: await store.beat(sessions.map(sessionOf)) }),
+    leave: async ({ queue, worker }) => {
+      await store.leave(queueName(queue), checkName(worker, 'worker'));
+      return {};
+    },
+    held: async ({ queue, worker }) => ({
+      leases: (await store.held(queueName(queue), checkName(worker, 'worker'))).map(fromLease),
+    }),
+    claim: async ({ session, n }) => {
+      if (!session) throw new CroreError('BAD_OPTION', 'claim needs a session');
+      const claim = await store.claim(sessionOf(session), checkInteger(n, 'n', 1, MAX_BATCH));
+      const { status, nextAt } = claim;
+      const entries = await fitting(context, session.queue, claim.entries);
+      const more = claim.more || entries.length < claim.entries.length;
+      return { status: STATUSES[status], entries: entries.map(fromEntry), more, nextAt: fromTime(nextAt) };
+    },
+    settle: async ({ queue, settlements }) => {
+      queueName(queue);
+      if (settlements.length > MAX_BATCH)
+        throw new CroreError('BAD_OPTION', `${settlements.length} settlements at once, the limit is ${MAX_BATCH}`);
+      for (const { lease } of settlements) leaseOf(lease);
+      return {
+        applied: await store.settle(
+          queue,
+          settlements.map((one) => toSettlement(one, queue)),
+        ),
+      };
+    },
+    note: async ({ queue, lease, progress, log }) => ({
+      applied: await store.note(queueName(queue), leaseOf(lease), { progress, log }),
+    }),
+    report: async ({ queue, ids }) => ({ applied: await store.report(queueName(queue), idsOf(ids)) }),
+    remove: async ({ queue, ids }) => ({ applied: await store.remove(queueName(queue), idsOf(ids)) }),
+    revive: async ({ queue, ids }) => ({ applied: await store.revive(queueName(queue), idsOf(ids)) }),
+    sweep: async ({ queue, lease, every }) => {
+      const ms = durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE);
+      const { lost, more } = await store.sweep(queueName(queue), { lease: ms, every: toMs(every) ?? 0 });
+      return {
+        lost: lost.map((one) => ({ entry: fromEntry(one), reservation: one.why === 'reservation' })),
+        more,
+      };
+    },
+    await: async ({ queue, ids }) => {
+      awaited.add(queueName(queue), idsOf(ids));
+      await store.await(queue, ids);
+      return {};
+    },
+    listen: ({ queue }, { signal }) => listenTo(store, awaited, queueName(queue), signal),
+  };
+}
+
+/** As many entries as a message should carry; the rest goes back to the front. */
+async function fitting({ engine }: ServerContext, queue: string, entries: Entry[]): Promise<Entry[]> {
+  let bytes = 0;
+  const cut = entries.findIndex(({ job, task }, i) => {
+    bytes += (job ? job.payload : task!).length;
+    return bytes > MOST_CLAIMED && i > 0;
+  });
+  if (cut < 0) return entries;
+  const back = entries.slice(cut).map(giveBack);
+  await engine.store.settle(queue, back);
+  return entries.slice(0, cut);
+}
+
+function sessionOf({
+  queue,
+  worker,
+  lease,
+}: {
+  queue: string;
+  worker: string;
+  lease?: Parameters<typeof toMs>[0];
+}): Beat {
+  return {
+    queue: queueName(queue),
+    worker: checkName(worker, 'worker'),
+    lease: durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE),
+  };
+}
+
+function workerOf({ id, deadline, holds, info }: WorkerInfo) {
+  return { id, deadline: fromTime(Math.max(0, deadline)), holds: BigInt(holds), info };
+}
+
+function resultsOf(outcomes: readonly AddOutcome[], jobs: readonly NewJob[]) {
+  return outcomes.map((one, i) => ({ outcome: OUTCOMES[one.outcome], id: 'id' in one ? one.id : jobs[i]!.id }));
+}
+
+async function statsOf({ engine }: ServerContext, name: string) {
+  const { store } = engine;
+  const [counts, paused, first, workers] = await Promise.all([
+    store.count(name),
+    store.isPaused(name),
+    store.list(name, { state: 'ready', limit: 1 }),
+    store.workers(name),
+  ]);
+  const oldest = first.jobs[0];
+  return {
+    name,
+    counts: fromCounts(counts),
+    oldest: oldest && fromMs(Math.max(0, store.now() - oldest.createdAt)),
+    workers: workers.map(workerOf),
+    paused,
+  };
+}
+
+/** Does something to these dead jobs, or to all of a queue, page by page; how many it was done to. */
+async function onDead(
+  { engine }: ServerContext,
+  queue: string,
+  ids: readonly string[],
+  act: (page: readonly string[]) => Promise<boolean[]>,
+): Promise<bigint> {
+  let count = 0;
+  for (const page of chunks(ids, () => 0)) count += (await act(idsOf(page))).filter(Boolean).length;
+  if (ids.length > 0) return BigInt(count);
+  for (;;) {
+    const { jobs } = await engine.store.list(queue, { state: 'dead', limit: 500 });
+    const done = jobs.length === 0 ? 0 : (await act(jobs.map(({ id }) => id))).filter(Boolean).length;
+    if (done === 0) return BigInt(count);
+    count += done;
+  }
+}
+
+/** Only dead ones: other ended jobs keep their records. */
+async function removeDead({ engine }: ServerContext, queue: string, ids: readonly string[]): Promise<boolean[]> {
+  const jobs = await engine.store.get(queue, ids);
+  const dead = ids.filter((_id, i) => jobs[i]?.state === 'dead');
+  return dead.length === 0 ? [] : engine.store.remove(queue, dead);
+}

@@ -1,0 +1,255 @@
+import { decodeValue } from '../../engine/payload.js';
+import { failure } from '../../engine/report.js';
+import type { Entry, Job } from '../../job/job.js';
+import { finish } from '../../job/transitions.js';
+import { Deadlines } from '../../worker/deadlines.js';
+import type { Call } from '../call.js';
+import type { ServerContext } from '../context.js';
+import { FrameReader } from '../frames.js';
+import { Refusal, statusOf } from '../status.js';
+import { JobWriter, readResult, type WireResult } from './codec.js';
+import type { Feeder, Held, Taker } from './feeder.js';
+import { Window } from './window.js';
+
+/** Most unreported jobs of a worker, however fast it reports. */
+const MOST_UNREPORTED = 2_000;
+/** Jobs without reservation that may be on their way to a worker, and bytes it may leave unread. */
+const MOST_FLYING = 512;
+const MOST_BYTES = 256 * 1024;
+
+interface Hooks {
+  /** The stream is over. */
+  left: (consumer: Consumer) => void;
+  /** A report about a name that this worker does not offer. */
+  foreign: (result: WireResult) => void;
+}
+
+/** A worker's stream: jobs go out as it has room, reports come in. */
+export class Consumer implements Taker {
+  asked = 0;
+  readonly #window = new Window(MOST_UNREPORTED);
+  readonly #writer = new JobWriter();
+  readonly #deadlines = new Deadlines<Held>((held) => this.#expire(held));
+  readonly #out = new Set<Held>();
+  /** Written and not yet flushed: given back when the worker goes away first. */
+  readonly #flying = new Set<{ feeder: Feeder; entries: Entry[] }>();
+  #flyingCount = 0;
+  #counted = 0;
+  #lastAt = 0;
+  #leaving = false;
+  #turn = 0;
+
+  constructor(
+    private readonly context: ServerContext,
+    private readonly call: Call,
+    private readonly feeders: ReadonlyMap<string, Feeder>,
+    private readonly hooks: Hooks,
+  ) {
+    const reader = new FrameReader(context.limits.message, (buffer, start, end) =>
+      this.#hear(readResult(buffer, start, end)),
+    );
+    call.open();
+    call.stream.on('data', (chunk: Buffer) => this.#read(reader, chunk));
+    call.stream.once('end', () => void this.#goodbye());
+    call.stream.once('close', () => this.#gone());
+    call.onDeadline(() => this.#end(new Refusal('DEADLINE_EXCEEDED', 'the deadline has passed')));
+    for (const feeder of feeders.values()) feeder.add(this);
+  }
+
+  /** Nothing it was given is still to be reported. */
+  get idle(): boolean {
+    return this.#out.size === 0 && this.#flying.size === 0;
+  }
+
+  room(reserved: boolean): number {
+    if (this.#leaving || this.call.ended || this.call.stream.writableLength > MOST_BYTES) return 0;
+    const room = (reserved ? this.#window.size - this.#out.size : MOST_FLYING - this.#flyingCount) - this.asked;
+    if (room <= 1 || this.feeders.size === 1) return room;
+    // A name with a backlog leaves room for the others.
+    let hungry = 0;
+    for (const feeder of this.feeders.values()) if (!feeder.dry) hungry += 1;
+    return Math.ceil(room / Math.max(1, hungry));
+  }
+
+  deliver(feeder: Feeder, entries: Entry[]): Entry[] {
+    if (this.#leaving || this.call.ended) return entries;
+    const back: Entry[] = [];
+    const sent: Entry[] = [];
+    for (const entry of entries) {
+      const reservation = entry.job?.spec.reservation ?? 0;
+      if (reservation > 0 && !this.#hold(feeder, entry as Entry & { job: Job }, reservation)) back.push(entry);
+      else {
+        this.#write(feeder.queue, entry, reservation);
+        sent.push(entry);
+      }
+    }
+    if (sent.length > 0) this.#send(feeder, sent);
+    return back;
+  }
+
+  /** Takes no more jobs; ends when everything is reported. */
+  drain(): void {
+    this.#leaving = true;
+    if (this.idle) this.cut();
+  }
+
+  cut(): void {
+    this.#end(new Refusal('UNAVAILABLE', 'the server is shutting down'));
+  }
+
+  #write(queue: string, entry: Entry, reservation: number): void {
+    const { job } = entry;
+    if (job && typeof job.payload === 'string')
+      this.#writer.addStored(job.id, queue, job.payload, reservation, () => argsOf(entry));
+    else this.#writer.add(job?.id ?? '', queue, argsOf(entry), reservation);
+  }
+
+  #hold(feeder: Feeder, { lease, job }: Entry & { job: Job }, reservation: number): boolean {
+    if (this.#out.size >= this.#window.size) return false;
+    const { attempt, crashes, priority, spec, id, worker, token } = job;
+    const held: Held = { lease, job: { attempt, crashes, priority, spec, id, worker, token }, taker: this };
+    if (this.#out.size === 0) this.#lastAt = performance.now();
+    this.#out.add(held);
+    feeder.held.set(id, held);
+    this.#deadlines.set(held, reservation);
+    this.#window.sent(reservation);
+    return true;
+  }
+
+  #send(feeder: Feeder, entries: Entry[]): void {
+    const flight = { feeder, entries };
+    this.#flying.add(flight);
+    this.#flyingCount += entries.length;
+    this.call.send(this.#writer.take(), (error) => {
+      if (!this.#flying.delete(flight)) return;
+      this.#flyingCount -= entries.length;
+      if (error) this.#undo(flight);
+      else for (const entry of entries) if (!isReserved(entry)) feeder.done(entry);
+      this.#freed();
+    });
+  }
+
+  /** They never left this server. */
+  #undo({ feeder, entries }: { feeder: Feeder; entries: Entry[] }): void {
+    for (const entry of entries) {
+      const held = entry.job && feeder.held.get(entry.job.id);
+      if (held?.taker === this) this.#drop(feeder, held);
+      feeder.giveBack(entry);
+    }
+  }
+
+  #read(reader: FrameReader, chunk: Buffer): void {
+    this.#counted = 0;
+    try {
+      reader.read(chunk);
+    } catch (error) {
+      this.#end(error);
+    }
+    if (this.#counted === 0) return;
+    const now = performance.now();
+    this.#window.reported(this.#counted, now - this.#lastAt, this.#out.size);
+    this.#lastAt = now;
+    this.#freed();
+  }
+
+  #hear(result: WireResult): void {
+    const feeder = this.feeders.get(result.name);
+    if (!feeder) {
+      this.hooks.foreign(result);
+      return;
+    }
+    const held = feeder.held.get(result.id);
+    if (!held) {
+      if (result.id !== '') feeder.reporter.report({ id: result.id, ok: result.ok });
+      return;
+    }
+    const report = { id: result.id, ok: result.ok };
+    const { lease, job } = held;
+    if (result.ok) {
+      feeder.reporter.settle({ lease, move: finish(job), spec: job.spec, priority: job.priority, report });
+    } else {
+      feeder.reporter.settle({ ...failure(job, this.context.engine.random), report });
+    }
+    if (held.taker === this) this.#counted += 1;
+    (held.taker as Consumer).#drop(feeder, held);
+    if (held.taker !== this) (held.taker as Consumer).#freed();
+  }
+
+  #expire(held: Held): void {
+    for (const feeder of this.feeders.values()) {
+      if (feeder.held.get(held.job.id) === held) feeder.held.delete(held.job.id);
+    }
+    this.#out.delete(held);
+    this.#window.expired();
+    this.#freed();
+  }
+
+  #drop(feeder: Feeder, held: Held): void {
+    feeder.held.delete(held.job.id);
+    this.#out.delete(held);
+    this.#deadlines.delete(held);
+  }
+
+  /** Room again: the names take turns in using it. */
+  #freed(): void {
+    if (this.#leaving) {
+      if (this.idle && !this.call.ended && !this.call.stream.readableEnded) this.cut();
+      return;
+    }
+    const all = [...this.feeders.values()];
+    this.#turn = (this.#turn + 1) % all.length;
+    for (let i = 0; i < all.length; i++) all[(this.#turn + i) % all.length]!.pump();
+  }
+
+  /** It has said all it had to say. */
+  async #goodbye(): Promise<void> {
+    this.#leaving = true;
+    await Promise.all([...this.feeders.values()].map((feeder) => feeder.reporter.flushed()));
+    this.call.end('OK');
+  }
+
+  #end(error: unknown): void {
+    this.#leaving = true;
+    const { status, message, code } = statusOf(error);
+    if (status === 'INTERNAL') this.context.log.error({ err: error }, 'a worker could not be served');
+    this.call.end(status, message, code);
+  }
+
+  #gone(): void {
+    this.#leaving = true;
+    for (const feeder of this.feeders.values()) feeder.remove(this);
+    for (const flight of [...this.#flying]) {
+      this.#flying.delete(flight);
+      this.#undo(flight);
+    }
+    for (const held of this.#out) {
+      for (const feeder of this.feeders.values()) {
+        if (feeder.held.get(held.job.id) === held) feeder.held.delete(held.job.id);
+      }
+    }
+    this.#out.clear();
+    this.#deadlines.clear();
+    this.hooks.left(this);
+  }
+}
+
+function isReserved(entry: Entry): boolean {
+  return entry.job !== undefined && entry.job.spec.reservation > 0;
+}
+
+/** A list of texts as it is; whatever another door put there as one text. */
+export function argsOf({
+  job,
+  task,
+}: {
+  job?: Pick<Job, 'payload'> | undefined;
+  task?: Uint8Array | undefined;
+}): string[] {
+  const payload = job ? job.payload : task!;
+  if (typeof payload !== 'string') return [Buffer.from(payload).toString()];
+  if (payload.startsWith('[')) {
+    const value = decodeValue(payload) as unknown[];
+    if (value.every((one) => typeof one === 'string')) return value as string[];
+  }
+  return [payload];
+}

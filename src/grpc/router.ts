@@ -1,0 +1,103 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { type Code, ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect';
+import { Crore } from '../proto/crore/v1/crore_pb.js';
+import { DeadJobsSchema, type JobSchema, Lakh } from '../proto/lakh/lakh_pb.js';
+import type { ServerContext } from './context.js';
+import { croreService } from './crore/service.js';
+import { WorkStream } from './crore/work.js';
+import type { Health } from './health.js';
+import { deadJobs } from './lakh/dead.js';
+import { argsOf } from './lakh/join.js';
+import { Reflection } from './reflection.js';
+import { STATUS, statusOf } from './status.js';
+
+/** A default client accepts messages of 4 MB: some room is left for what surrounds the jobs. */
+const MOST_DEAD_BYTES = 4 * 1024 * 1024 - 16 * 1024;
+const JOB_OVERHEAD = 32;
+
+/** The calls that a library serves: all of crore.v1, health, reflection, and the one unary call of lakh. */
+export class Routes {
+  readonly #streams = new Set<WorkStream>();
+
+  constructor(
+    private readonly context: ServerContext,
+    private readonly health: Health,
+  ) {}
+
+  get busy(): boolean {
+    return this.#streams.size > 0;
+  }
+
+  drain(): void {
+    for (const stream of this.#streams) stream.drain();
+  }
+
+  cut(): void {
+    for (const stream of this.#streams) stream.cut();
+  }
+
+  readonly register = (router: ConnectRouter): void => {
+    const { context } = this;
+    router.service(Crore, {
+      ...croreService(context),
+      work: (requests, { signal, requestHeader }) => {
+        const from =
+          requestHeader
+            .get('user-agent')
+            ?.split(/[ /]/)[0]
+            ?.replace(/[^\w.-]/g, '') || 'worker';
+        const stream = new WorkStream(context, from, (gone) => this.#streams.delete(gone));
+        this.#streams.add(stream);
+        return stream.serve(requests, signal);
+      },
+    });
+    router.service(Lakh, { getDeadJobs: () => this.#deadJobs() });
+    this.health.routes(router);
+    new Reflection([Lakh, Crore]).routes(router);
+  };
+
+  /** The newest that fit. */
+  async #deadJobs() {
+    const jobs: MessageInitShape<typeof JobSchema>[] = [];
+    let bytes = 0;
+    for await (const job of deadJobs(this.context.engine)) {
+      const args = argsOf({ job });
+      bytes += JOB_OVERHEAD + Buffer.byteLength(job.id) + Buffer.byteLength(job.queue);
+      for (const arg of args) bytes += 6 + Buffer.byteLength(arg);
+      if (bytes > MOST_DEAD_BYTES) break;
+      const { reservation } = job.spec;
+      const reservationTime = reservation > 0 ? durationFromMs(reservation) : undefined;
+      jobs.push({ id: job.id, name: job.queue, args, reservationTime });
+    }
+    return create(DeadJobsSchema, { jobs });
+  }
+}
+
+/** Errors of ours become statuses by the table of errors; what is unforeseen is logged and not told. */
+export function translating(context: Pick<ServerContext, 'log'>): Interceptor {
+  const translate = (error: unknown, method: string): ConnectError => {
+    if (error instanceof ConnectError) return error;
+    const { status, message, code } = statusOf(error);
+    if (status === 'INTERNAL') context.log.error({ err: error, method }, 'a call failed');
+    return new ConnectError(message, STATUS[status] as Code, code === undefined ? undefined : { 'crore-code': code });
+  };
+  return (next) => async (request) => {
+    const method = `${request.service.typeName}/${request.method.name}`;
+    try {
+      const response = await next(request);
+      if (!response.stream) return response;
+      return { ...response, message: guarded(response.message, (error) => translate(error, method)) };
+    } catch (error) {
+      throw translate(error, method);
+    }
+  };
+}
+
+async function* guarded<T>(messages: AsyncIterable<T>, translate: (error: unknown) => unknown): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw translate(error);
+  }
+}

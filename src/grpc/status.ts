@@ -1,0 +1,45 @@
+import { CroreError, ERRORS } from '../errors.js';
+
+/** The status codes of gRPC that this server speaks. */
+export const STATUS = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
+} as const;
+
+export type StatusName = keyof typeof STATUS;
+
+/** A call that ends with a status of its own. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: StatusName,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** What a caller is told of an error: ours by their table, all else without its inner words. */
+export function statusOf(error: unknown): { status: StatusName; message: string; code?: string } {
+  if (error instanceof Refusal) return { status: error.status, message: error.message };
+  if (error instanceof CroreError) return { status: ERRORS[error.code].grpc, message: error.message, code: error.code };
+  return { status: 'INTERNAL', message: 'the server failed; its log says why' };
+}
+
+/** `grpc-message` is percent-encoded ASCII. */
+export function encodeMessage(text: string): string {
+  return encodeURIComponent(text.slice(0, 1_000).toWellFormed()).replace(/%(20|2C|3A|3B|2F|3D|40|28|29|27)/g, (all) =>
+    decodeURIComponent(all),
+  );
+}

@@ -1,0 +1,45 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { CroreError, ERRORS, type ErrorCode } from '../../errors.js';
+
+/** An error of the wire in our words. `lost`: the call may or may not have happened. */
+export function translate(error: unknown, shown: string): { error: CroreError; again: boolean; lost: boolean } {
+  if (error instanceof CroreError) return { error, again: false, lost: false };
+  const known = ConnectError.from(error);
+  const code = known.metadata.get('crore-code') as ErrorCode | null;
+  // A server that closes its store is going away: another one may answer the next try.
+  if (code && code in ERRORS && code !== 'CLOSED') {
+    return { error: new CroreError(code, known.rawMessage, { cause: error }), again: false, lost: false };
+  }
+  const away = known.code === Code.Unavailable || known.code === Code.DeadlineExceeded || known.code === Code.Canceled;
+  const refused = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(
+    String((known.cause as Error | undefined)?.message ?? known.message),
+  );
+  return {
+    error: new CroreError(codeOf(known.code), `server ${shown}: ${known.rawMessage}`, { cause: error }),
+    again: away || known.code === Code.Aborted || isCut(known),
+    lost: (away || isCut(known)) && !refused,
+  };
+}
+
+/** Connections that end in the middle of a call do not always end with a status. */
+function isCut(error: ConnectError): boolean {
+  return error.code === Code.Internal || error.code === Code.Unknown
+    ? /ECONNRESET|EPIPE|socket|closed|GOAWAY|stream|session/i.test(error.message)
+    : false;
+}
+
+function codeOf(code: Code): ErrorCode {
+  switch (code) {
+    case Code.Unauthenticated:
+    case Code.PermissionDenied:
+      return 'BAD_URL';
+    case Code.Unimplemented:
+      return 'STORE_UNSUPPORTED';
+    case Code.InvalidArgument:
+      return 'BAD_OPTION';
+    case Code.ResourceExhausted:
+      return 'PAYLOAD_TOO_LARGE';
+    default:
+      return 'STORE_UNREACHABLE';
+  }
+}

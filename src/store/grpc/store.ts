@@ -1,0 +1,330 @@
+import type { CallOptions, Client } from '@connectrpc/connect';
+import { CroreError } from '../../errors.js';
+import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
+import { type AddResult, ClaimStatus, type Crore, AddOutcome as Outcome } from '../../proto/crore/v1/crore_pb.js';
+import {
+  type AddOutcome,
+  type Beat,
+  type Claim,
+  type Counts,
+  CREATED,
+  type EventPage,
+  FULL,
+  type Limits,
+  type ListOptions,
+  type Lost,
+  type Mark,
+  type NewSchedule,
+  type Note,
+  type Pace,
+  type Page,
+  type Schedule,
+  type Session,
+  type Settlement,
+  type Signal,
+  type Store,
+  type Sweep,
+  type SweepOptions,
+  type WorkerInfo,
+} from '../store.js';
+import { fromPace, fromSchedule, toEvents, toPace, toSchedule } from './breadth.js';
+import {
+  fromLease,
+  fromMs,
+  fromNewJob,
+  fromSettlement,
+  fromState,
+  fromTime,
+  toCounts,
+  toEntry,
+  toJob,
+  toLease,
+  toTime,
+} from './codec.js';
+import { translate } from './failure.js';
+import { Signals } from './signals.js';
+
+export interface GrpcStoreOptions {
+  client: Client<typeof Crore>;
+  url: string;
+  shown: string;
+  /** The server's clock minus ours. */
+  skew: number;
+  warnings: readonly string[];
+  timeout: number;
+  clock?: () => number;
+  /** Ends the connection. */
+  hangUp: () => void;
+}
+
+/** Those that name the job that was there. */
+const OUTCOMES: Record<number, 'duplicate' | 'replaced' | 'extended'> = {
+  [Outcome.DUPLICATE]: 'duplicate',
+  [Outcome.REPLACED]: 'replaced',
+  [Outcome.EXTENDED]: 'extended',
+};
+const PAUSE = 50;
+const LONGEST_PAUSE = 1_000;
+const STATUSES: Record<number, Claim['status']> = {
+  [ClaimStatus.OK]: 'ok',
+  [ClaimStatus.PAUSED]: 'paused',
+  [ClaimStatus.LOST]: 'lost',
+};
+
+export class GrpcStore implements Store {
+  readonly lanes = 3;
+  readonly warnings: readonly string[];
+  readonly threadUrl: string;
+  readonly #client: Client<typeof Crore>;
+  readonly #options: GrpcStoreOptions;
+  readonly #signals: Signals;
+  #closed = false;
+
+  constructor(options: GrpcStoreOptions) {
+    this.#options = options;
+    this.#client = options.client;
+    this.warnings = options.warnings;
+    this.threadUrl = options.url;
+    this.#signals = new Signals(options.client);
+  }
+
+  now(): number {
+    const { clock, skew } = this.#options;
+    return clock ? clock() : Date.now() + skew;
+  }
+
+  async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
+    const request = { queue, tasks: [...tasks], limits: wireLimits(limits) };
+    const { value } = await this.#call((options) => this.#client.push(request, options), false);
+    return Number(value.accepted) === tasks.length;
+  }
+
+  async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
+    const request = { queue, jobs: jobs.map(fromNewJob), limits: wireLimits(limits) };
+    const { value, repeated } = await this.#call((options) => this.#client.add(request, options));
+    return toOutcomes(value.results, jobs, repeated);
+  }
+
+  async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
+    const request = { queue, jobs: jobs.map(fromNewJob), ...mark };
+    const { value, repeated } = await this.#call((options) => this.#client.carry(request, options));
+    if (!value.stale) return toOutcomes(value.results, jobs, repeated);
+    // A first try whose answer was lost has moved the source to where we wanted it.
+    const done = repeated && (await this.carried(queue, mark.source)) === mark.to;
+    return done ? jobs.map(() => CREATED) : 'stale';
+  }
+
+  async carried(queue: string, source: string): Promise<string> {
+    return (await this.#call((options) => this.#client.carried({ queue, source }, options))).value.position;
+  }
+
+  async isPaused(queue: string): Promise<boolean> {
+    return (await this.#call((options) => this.#client.isPaused({ queue }, options))).value.paused;
+  }
+
+  async claim(session: Beat, n: number): Promise<Claim> {
+    const request = { session: wireSession(session), n };
+    const { value } = await this.#call((options) => this.#client.claim(request, options), false);
+    const { status, entries, more, nextAt } = value;
+    return { status: STATUSES[status] ?? 'ok', entries: entries.map(toEntry), more, nextAt: toTime(nextAt) };
+  }
+
+  settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    if (settlements.length === 0) return Promise.resolve([]);
+    const request = { queue, settlements: settlements.map(fromSettlement) };
+    return this.#applied((options) => this.#client.settle(request, options));
+  }
+
+  async note(queue: string, lease: Lease, { progress, log }: Note): Promise<boolean> {
+    const request = { queue, lease: fromLease(lease), progress, log };
+    return (await this.#call((options) => this.#client.note(request, options))).value.applied;
+  }
+
+  async join(queue: string, worker: string, { lease, info }: Session): Promise<void> {
+    await this.#call((options) => this.#client.join({ queue, worker, lease: fromMs(lease), info }, options));
+  }
+
+  async beat(sessions: readonly Beat[]): Promise<boolean[]> {
+    const request = { sessions: sessions.map(wireSession) };
+    return (await this.#call((options) => this.#client.beat(request, options))).value.alive;
+  }
+
+  async leave(queue: string, worker: string): Promise<void> {
+    await this.#call((options) => this.#client.leave({ queue, worker }, options));
+  }
+
+  async held(queue: string, worker: string): Promise<Lease[]> {
+    const { value } = await this.#call((options) => this.#client.held({ queue, worker }, options));
+    return value.leases.map((lease) => toLease(lease));
+  }
+
+  async sweep(queue: string, { lease, every }: SweepOptions): Promise<Sweep> {
+    const request = { queue, lease: fromMs(lease), every: fromMs(every) };
+    const { value } = await this.#call((options) => this.#client.sweep(request, options));
+    const lost = value.lost.map(
+      ({ entry, reservation }): Lost => ({ ...toEntry(entry!), why: reservation ? 'reservation' : 'worker' }),
+    );
+    return { lost, more: value.more };
+  }
+
+  async get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
+    if (ids.length === 0) return [];
+    const { value } = await this.#call((options) => this.#client.get({ queue, ids: [...ids] }, options));
+    return value.found.map(({ job }) => job && toJob(job));
+  }
+
+  async list(queue: string, { state, limit, cursor }: ListOptions): Promise<Page> {
+    const request = { queue, state: fromState(state), limit, cursor };
+    const { value } = await this.#call((options) => this.#client.list(request, options));
+    return { jobs: value.jobs.map(toJob), cursor: value.cursor === '' ? undefined : value.cursor };
+  }
+
+  async count(queue: string): Promise<Counts> {
+    return toCounts((await this.#call((options) => this.#client.count({ queue }, options))).value.counts);
+  }
+
+  async queues(): Promise<string[]> {
+    return (await this.#call((options) => this.#client.queues({}, options))).value.queues;
+  }
+
+  async workers(queue: string): Promise<WorkerInfo[]> {
+    const { value } = await this.#call((options) => this.#client.workers({ queue }, options));
+    return value.workers.map(({ id, deadline, holds, info }) => ({
+      id,
+      deadline: toTime(deadline) ?? 0,
+      holds: Number(holds),
+      info,
+    }));
+  }
+
+  report(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#applied((options) => this.#client.report({ queue, ids: [...ids] }, options));
+  }
+
+  remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#applied((options) => this.#client.remove({ queue, ids: [...ids] }, options));
+  }
+
+  revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#applied((options) => this.#client.revive({ queue, ids: [...ids] }, options));
+  }
+
+  cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#applied(async (options) => ({
+      applied: (await this.#client.cancel({ queue, ids: [...ids] }, options)).cancelled,
+    }));
+  }
+
+  async pause(queue: string, paused: boolean): Promise<void> {
+    if (paused) await this.#call((options) => this.#client.pause({ queue }, options));
+    else await this.#call((options) => this.#client.resume({ queue }, options));
+  }
+
+  async setPace(queue: string, pace: Pace): Promise<void> {
+    await this.#call((options) => this.#client.setPace({ queue, pace: fromPace(pace) }, options));
+  }
+
+  async pace(queue: string): Promise<Pace> {
+    return toPace((await this.#call((options) => this.#client.getPace({ queue }, options))).value.pace);
+  }
+
+  async putSchedule(schedule: NewSchedule): Promise<Schedule> {
+    const request = { schedule: fromSchedule(schedule) };
+    return toSchedule((await this.#call((options) => this.#client.putSchedule(request, options))).value.schedule);
+  }
+
+  async fire(schedule: Schedule, firing: Parameters<Store['fire']>[1]): Promise<boolean> {
+    const { jobs, next, last } = firing;
+    const request = {
+      schedule: fromSchedule(schedule),
+      jobs: jobs.map(fromNewJob),
+      next: fromTime(next),
+      last: fromTime(last),
+    };
+    const { value, repeated } = await this.#call((options) => this.#client.fire(request, options));
+    return value.applied || repeated;
+  }
+
+  async schedules(): Promise<Schedule[]> {
+    const { value } = await this.#call((options) => this.#client.listSchedules({}, options));
+    return value.schedules.map(({ record }) => toSchedule(record));
+  }
+
+  async dropSchedule(name: string): Promise<boolean> {
+    const { value, repeated } = await this.#call((options) => this.#client.unschedule({ name }, options));
+    return value.removed || repeated;
+  }
+
+  async record(queue: string, ms: number): Promise<string> {
+    return (await this.#call((options) => this.#client.record({ queue, time: fromMs(ms) }, options))).value.position;
+  }
+
+  async events(queue: string, after: string, limit: number): Promise<EventPage> {
+    return toEvents((await this.#call((options) => this.#client.events({ queue, after, limit }, options))).value);
+  }
+
+  async obliterate(queue: string): Promise<void> {
+    await this.#call((options) => this.#client.obliterate({ queue }, options));
+  }
+
+  async await(queue: string, ids: readonly string[]): Promise<void> {
+    await this.#call((options) => this.#client.await({ queue, ids: [...ids] }, options));
+  }
+
+  listen(queue: string, listener: (signal: Signal) => void): () => void {
+    return this.#signals.listen(queue, listener);
+  }
+
+  async close(): Promise<void> {
+    this.#signals.close();
+    this.#closed = true;
+    this.#options.hangUp();
+  }
+
+  /** Flags of what was applied; what was perhaps done by a lost first try counts as done. */
+  async #applied(work: (options: CallOptions) => Promise<{ applied: boolean[] }>): Promise<boolean[]> {
+    const { value, repeated } = await this.#call(work);
+    return repeated ? value.applied.map(() => true) : value.applied;
+  }
+
+  /** One call, tried again while the server is away and time is left, where doing it twice is harmless. */
+  async #call<T>(work: (options: CallOptions) => Promise<T>, again = true): Promise<{ value: T; repeated: boolean }> {
+    const { timeout, shown } = this.#options;
+    const deadline = performance.now() + timeout;
+    let repeated = false;
+    for (let pause = PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+      if (this.#closed) throw new CroreError('CLOSED', 'the connection has been closed');
+      try {
+        const timeoutMs = Math.max(1, Math.ceil(deadline - performance.now()));
+        return { value: await work({ timeoutMs }), repeated };
+      } catch (error) {
+        if (this.#closed) throw new CroreError('CLOSED', 'the connection was closed meanwhile', { cause: error });
+        const failure = translate(error, shown);
+        if (!failure.again) throw failure.error;
+        if (!again && failure.lost) throw new CroreError('STORE_UNCERTAIN', failure.error.message, { cause: error });
+        if (performance.now() + pause > deadline) throw failure.error;
+        repeated ||= failure.lost;
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+    }
+  }
+}
+
+function toOutcomes(results: readonly AddResult[], jobs: readonly NewJob[], repeated: boolean): AddOutcome[] {
+  return results.map(({ outcome, id }, i) => {
+    if (outcome === Outcome.FULL) return FULL;
+    // Our own id met again after a lost answer is our own job.
+    const own = repeated && id === jobs[i]!.id;
+    const known = OUTCOMES[outcome];
+    return known === undefined || (known === 'duplicate' && own) ? CREATED : { outcome: known, id };
+  });
+}
+
+function wireLimits({ count, bytes }: Limits) {
+  const whole = (value: number | undefined) => (value === undefined ? undefined : BigInt(value));
+  return { count: whole(count), bytes: whole(bytes) };
+}
+
+function wireSession({ queue, worker, lease }: Beat) {
+  return { queue, worker, lease: fromMs(lease) };
+}

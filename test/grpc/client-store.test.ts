@@ -1,0 +1,24 @@
+import { openStore } from '../../dist/store/open.js';
+import { type StoreUnderTest, testStore } from '../store/conformance.js';
+import { testReports } from '../store/reports.js';
+import { startServer } from './support/server.js';
+
+/** The whole store contract, through a server: a client that brings its engine along must not see a difference. */
+const behindServer: StoreUnderTest = {
+  name: 'behind a server',
+  open: async (clock) => {
+    // The suite's clock stands still between steps, and so must the server's own sweeps.
+    const server = await startServer({ clock, sweep: 3_600_000, grace: 0 });
+    const store = await openStore(`grpc://${server.address}`, { timeout: 10_000, clock });
+    return {
+      store,
+      close: async () => {
+        await store.close();
+        await server.close();
+      },
+    };
+  },
+};
+
+testStore(behindServer);
+testReports(behindServer);
