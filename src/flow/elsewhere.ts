@@ -13,6 +13,8 @@ export interface Errand {
   node?: string;
   env?: Readonly<Record<string, string>>;
   cwd?: string;
+  /** Milliseconds it may take. */
+  timeout?: number;
   needs?: Record<string, unknown>;
   part?: number;
   item?: unknown;
@@ -36,6 +38,7 @@ export interface ElsewhereOptions {
 
 /** Nodes for workers that have joined, on this machine or others: as many as they have slots for, and some ahead. */
 export class Elsewhere implements Executor {
+  readonly keepsTime = true;
   onRoom: () => void = () => {};
   /** Slots of all workers that are there. */
   slots = 0;
@@ -105,6 +108,7 @@ export class Elsewhere implements Executor {
     const { env, cwd, module } = this.options;
     const { work, options } = spec;
     const errand: Errand = { id, attempt, env: { ...env, ...options.env }, cwd: options.cwd ?? cwd };
+    if (options.timeout > 0) errand.timeout = options.timeout;
     if (needs) errand.needs = needs;
     if (part !== undefined) Object.assign(errand, { part, item });
     if (work.kind === 'shell') errand.run = work.run;

@@ -10,7 +10,7 @@ import { NEVER, type Renewal } from './renewal.js';
 import { Shells } from './shells.js';
 import type { NodeSpec } from './spec.js';
 import { DEFAULT_OPTIONS } from './spec.js';
-import type { Outcome, Task } from './task.js';
+import { limitTime, type Outcome, type Task } from './task.js';
 
 export interface JoinOptions {
   store: string;
@@ -133,15 +133,18 @@ export class FlowWorker {
     const began = performance.now();
     const spec: NodeSpec = {
       work: { kind: 'shell', run: errand.run ?? '' },
-      options: { ...DEFAULT_OPTIONS, env: errand.env, cwd: errand.cwd },
+      options: { ...DEFAULT_OPTIONS, env: errand.env, cwd: errand.cwd, timeout: errand.timeout ?? 0 },
     };
     const { id, attempt, needs, part, item } = errand;
     const task: Task = { node: 0, here: false, startedAt: Date.now(), spec, id, attempt, needs, part, item };
     signal.addEventListener('abort', () => task.stop?.('the job was taken away'), { once: true });
-    const outcome = errand.run === undefined ? await this.#call(errand, task) : await this.#command(flow, errand, task);
+    limitTime(task);
+    const running = errand.run === undefined ? this.#call(errand, task) : this.#command(flow, errand, task);
+    const outcome = await running.finally(() => clearTimeout(task.timer));
     this.#count++;
     if (this.#worn) this.stop();
-    return { ...outcome, worker: this.#host, seconds: (performance.now() - began) / 1_000 };
+    const stopped = task.stopped === undefined ? {} : { exit: outcome.exit || 124, error: task.stopped };
+    return { ...outcome, ...stopped, worker: this.#host, seconds: (performance.now() - began) / 1_000 };
   }
 
   async #command(flow: string, { cwd }: Errand, task: Task): Promise<Outcome> {

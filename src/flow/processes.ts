@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { CroreError } from '../errors.js';
 import type { Renewal } from './renewal.js';
-import type { Executor, Outcome, Task } from './task.js';
+import { type Executor, limitTime, type Outcome, type Task } from './task.js';
 
 /** From the runner to a worker process, and back. */
 export type Order =
@@ -25,6 +25,7 @@ const MAX_STILLBORN = 3;
 
 /** Functions in persistent processes of their own: one each at a time, started when there is work for them. */
 export class Processes implements Executor {
+  readonly keepsTime = true;
   readonly #idle: FunctionProcess[] = [];
   readonly #all = new Set<FunctionProcess>();
   #stillborn = 0;
@@ -38,7 +39,9 @@ export class Processes implements Executor {
   async run(task: Task): Promise<Outcome> {
     const worker = this.#idle.pop() ?? this.#start();
     task.stop = (why) => worker.stop(why);
-    const outcome = await worker.run(++this.#next, task);
+    await worker.ready;
+    limitTime(task);
+    const outcome = worker.dead ? worker.death : await worker.run(++this.#next, task);
     if (worker.stillborn) {
       if (++this.#stillborn < MAX_STILLBORN) return { exit: 0, returned: true };
       throw new CroreError(
@@ -79,7 +82,10 @@ class FunctionProcess {
   readonly #child: ChildProcess;
   readonly #born = performance.now();
   readonly #gone: Promise<void>;
-  #ready = false;
+  /** It can be given work, or never will. */
+  readonly ready: Promise<void>;
+  #isReady = false;
+  #tellReady!: () => void;
   #count = 0;
   #rss = 0;
   #current: { call: number; resolve: (outcome: Outcome) => void } | undefined;
@@ -94,6 +100,9 @@ class FunctionProcess {
     // Its standard output is not ours: results and events of the runner go there.
     this.#child = fork(program, [module], { stdio: ['ignore', 2, 2, 'ipc'], serialization: 'json' });
     this.#child.on('message', (answer: Answer) => this.#heard(answer));
+    this.ready = new Promise((resolve) => {
+      this.#tellReady = resolve;
+    });
     this.#gone = new Promise((resolve) => {
       const over = (how: string) => {
         this.#over(how);
@@ -117,9 +126,16 @@ class FunctionProcess {
 
   stop(why: string): void {
     const call = this.#current?.call;
-    if (call === undefined) return;
+    if (call === undefined) {
+      if (!this.#isReady) this.#child.kill('SIGKILL');
+      return;
+    }
     this.#child.send({ stop: call, why } satisfies Order, () => {});
     this.#killer = setTimeout(() => this.#child.kill('SIGKILL'), GRACE);
+  }
+
+  get death(): Outcome {
+    return { exit: 1, error: `its worker process died (${this.last})`, crashed: this.#killer === undefined };
   }
 
   worn({ tasks, seconds, rss }: Renewal): boolean {
@@ -136,7 +152,8 @@ class FunctionProcess {
 
   #heard(answer: Answer): void {
     if ('ready' in answer) {
-      this.#ready = true;
+      this.#isReady = true;
+      this.#tellReady();
       return;
     }
     if (this.#current?.call !== answer.call) return;
@@ -151,9 +168,10 @@ class FunctionProcess {
     this.dead = true;
     this.last = how;
     clearTimeout(this.#killer);
-    this.stillborn = !this.#ready;
+    this.stillborn = !this.#isReady;
+    this.#tellReady();
     const current = this.#current;
     this.#current = undefined;
-    current?.resolve({ exit: 1, error: `its worker process died (${how})`, crashed: this.#killer === undefined });
+    current?.resolve(this.death);
   }
 }

@@ -5,6 +5,8 @@ import type { Executor, Outcome, Task } from './task.js';
 
 /** Nodes that are jobs of a queue: whoever works that queue does them, and its result is the node's. */
 export class Queued implements Executor {
+  readonly keepsTime = true;
+
   constructor(
     private readonly engine: Engine,
     private readonly flow: string,
@@ -27,6 +29,7 @@ export class Queued implements Executor {
       attempts: options.retries + 1,
       backoff: options.backoff,
       priority: options.priority,
+      ...(options.timeout > 0 ? { reservation: options.timeout } : {}),
       keep: { for: '7d', count: 1_000_000 },
       headers: { 'crore-flow': this.flow, 'crore-node': task.id.replace(/[^\x20-\x7e]/g, '?') },
     });

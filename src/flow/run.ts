@@ -8,7 +8,7 @@ import { now } from './now.js';
 import { Parts } from './parts.js';
 import { Scheduler } from './scheduler.js';
 import { CANCELLED, DONE, type End, FAILED, isEnd, type SKIPPED, STATE_NAMES } from './spec.js';
-import type { Executor, Outcome, Task } from './task.js';
+import { type Executor, limitTime, type Outcome, stopTask, type Task } from './task.js';
 import { checkValue, needsOf } from './values.js';
 import type { Watcher } from './watch.js';
 
@@ -105,7 +105,7 @@ export class Run {
     }
     this.#resting.clear();
     this.#stop(true);
-    for (const task of this.running) this.#stopTask(task, why);
+    for (const task of this.running) stopTask(task, why);
     this.#soon();
   }
 
@@ -201,9 +201,7 @@ export class Run {
       return;
     }
     this.running.add(task);
-    const { timeout } = task.spec.options;
-    if (timeout > 0)
-      task.timer = setTimeout(() => this.#stopTask(task, `it took longer than ${timeout / 1_000} s`), timeout);
+    if (!executor.keepsTime) limitTime(task);
     const late = (result: Outcome) => {
       clearTimeout(task.timer);
       this.running.delete(task);
@@ -211,12 +209,6 @@ export class Run {
       this.#soon();
     };
     outcome.then(late, (error: Error) => late({ exit: 1, error: error.message, fatal: true }));
-  }
-
-  #stopTask(task: Task, why: string): void {
-    if (task.stopped !== undefined) return;
-    task.stopped = why;
-    task.stop?.(why);
   }
 
   /** An attempt is over: the node has ended, or rests until its next attempt. */

@@ -42,8 +42,24 @@ export interface Outcome {
   fatal?: boolean;
 }
 
+/** Ends an attempt early; it answers soon after. */
+export function stopTask(task: Task, why: string): void {
+  if (task.stopped !== undefined) return;
+  task.stopped = why;
+  task.stop?.(why);
+}
+
+/** Starts the clock of an attempt that has a limit. */
+export function limitTime(task: Task): void {
+  const { timeout } = task.spec.options;
+  if (timeout === 0) return;
+  task.timer = setTimeout(() => stopTask(task, `it took longer than ${timeout / 1_000} s`), timeout);
+}
+
 /** Runs tasks of one kind; may answer at once. */
 export interface Executor {
+  /** It starts the clock itself, for an attempt may begin later than it is handed over. */
+  readonly keepsTime?: boolean;
   run(task: Task): Outcome | Promise<Outcome>;
   close(): Promise<void>;
 }

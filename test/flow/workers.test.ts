@@ -103,6 +103,31 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     await gone(names.map((name) => Number(name.split(':').at(-1))));
   });
 
+  it('a limit of time counts from the start of the command, not from when it was offered', async () => {
+    const here = place();
+    const nodes = {
+      slow: { run: 'sleep 600', timeout: '300ms' },
+      other: { run: 'sleep 0.4; echo ok', timeout: '60s' },
+    };
+    here.write('f.json', { nodes });
+    const helper = worker(here, '-j', '1', '--idle', '500ms');
+    const running = here.start('run', 'f.json', '-j', '0', '-k', '--store', store.url, '--json');
+    expect(await running.exit()).toBe(100);
+    const ends = jsonLines(running.stdout);
+    expect(ends.find(({ id }) => id === 'slow')).toMatchObject({ state: 'failed', error: 'it took longer than 0.3 s' });
+    expect(ends.find(({ id }) => id === 'other')).toMatchObject({ state: 'done', value: 'ok' });
+    expect(await helper.exit()).toBe(0);
+  });
+
+  it('launched workers are gone when the runner is killed -9', async () => {
+    const here = place();
+    here.write('f.json', { nodes: { a: { run: 'echo $PPID > pid; sleep 600' } } });
+    const running = here.start('run', 'f.json', '-j', '1', '--store', store.url, '--launcher', 'env');
+    const pid = Number(await until('the command to run', () => here.read('pid').trim()));
+    await running.kill('SIGKILL');
+    await gone([pid]);
+  });
+
   it('functions of a module run in a worker that has joined', async () => {
     const here = place();
     const library = new URL('../../dist/flow/index.js', import.meta.url).href;
