@@ -1,7 +1,7 @@
 import { newId } from '../job/id.js';
-import type { Bytes, NewJob } from '../job/job.js';
+import type { Bytes, Lease, NewJob } from '../job/job.js';
 import { DEFAULT_SPEC } from '../job/spec.js';
-import { type Counted, fail, lose } from '../job/transitions.js';
+import { type Counted, fail, lose, release } from '../job/transitions.js';
 import type { Lost, Settlement } from '../store/store.js';
 import type { Care } from './duties.js';
 import type { Engine } from './engine.js';
@@ -34,8 +34,14 @@ function judge(engine: Engine, entry: Lost, care: Care): Settlement {
         : fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
     return { lease, move, spec: job.spec, priority: job.priority };
   }
+  if (entry.raw) return givenBack(lease);
   const record = taskRecord(entry.task, engine.store.now());
   return { lease, move: lose(counted(record), care.maxCrashes, lease.worker), spec: record.spec, priority: 0, record };
+}
+
+/** A raw task goes back to the front as it was. */
+export function givenBack(lease: Lease): Settlement {
+  return { lease, move: release(TASK), spec: TASK_SPEC, priority: 0 };
 }
 
 /** The record a raw task gets when it fails for the first time. */
@@ -49,3 +55,4 @@ export function counted(record: NewJob): Counted {
 }
 
 const TASK_SPEC = Object.freeze({ ...DEFAULT_SPEC, raw: true });
+const TASK: Counted = { attempt: 1, crashes: 0, spec: TASK_SPEC };

@@ -1,3 +1,4 @@
+import type { GivenClients } from './redis/connect.js';
 import { openSqlite } from './sqlite/open.js';
 import type { Store } from './store.js';
 import { parseStoreUrl } from './url.js';
@@ -17,4 +18,10 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   if (parsed.kind === 'sqlite') return openSqlite(parsed.file, options);
   const { openRedis } = await import('./redis/open.js');
   return openRedis(url, parsed, options);
+}
+
+/** Opens Redis through connections that the application has, and that stay its own. */
+export async function openClients(clients: GivenClients, prefix: string, options: OpenStoreOptions): Promise<Store> {
+  const { openGiven } = await import('./redis/open.js');
+  return openGiven(clients, prefix, options);
 }

@@ -101,5 +101,15 @@ parentPort!.on('message', (order: HeartOrder) => {
   } else if ('remove' in order) {
     clearInterval(sessions.get(order.remove)?.timer);
     sessions.delete(order.remove);
+  } else {
+    void stop();
   }
 });
+
+async function stop(): Promise<void> {
+  for (const { timer } of sessions.values()) clearInterval(timer);
+  sessions.clear();
+  const opened = await opening?.catch(() => undefined);
+  await opened?.close();
+  parentPort!.close();
+}

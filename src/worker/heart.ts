@@ -30,6 +30,8 @@ export interface HeartSetup {
 }
 
 const LOOP_TICK = 250;
+/** How long the thread may take to end by itself. */
+const LAST_WORDS = 3_000;
 
 /**
  * Keeps the sessions of this process alive. Beats come from a thread with a connection of its own, so that a busy main loop
@@ -68,7 +70,7 @@ export class Heart {
     for (const worker of [...this.#listeners.keys()]) this.remove(worker);
     const thread = this.#thread;
     this.#thread = undefined;
-    await thread?.terminate();
+    if (thread) await endThread(thread);
   }
 
   #send(order: HeartOrder): void {
@@ -120,4 +122,20 @@ export class Heart {
     }, beat);
     this.#own.set(worker, timer.unref());
   }
+}
+
+/**
+ * The thread ends by itself, between two calls to its store: one that is stopped in the middle of a call into the SQLite
+ * library takes the whole process down with it.
+ */
+async function endThread(thread: Thread): Promise<void> {
+  thread.ref();
+  thread.postMessage({ stop: true } satisfies HeartOrder);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, LAST_WORDS);
+  });
+  await Promise.race([new Promise((resolve) => thread.once('exit', resolve)), late]);
+  clearTimeout(timer);
+  await thread.terminate();
 }
