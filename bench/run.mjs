@@ -48,11 +48,12 @@ function plan(present) {
 
 function planOne(measurement, store, present) {
   if (!measurement.stores.includes(store)) return [];
-  const ours = SUBJECTS.filter((entry) => entry.ours && entry.stores.includes(store));
+  const takesPart = (entry) => entry.stores.includes(store) && entry.family === measurement.family;
+  const ours = SUBJECTS.filter((entry) => entry.ours && takesPart(entry));
   const cases = casesOf(measurement, store, ours).filter((item) => item.name.includes(flags.only));
   if (cases.length === 0) return [];
   const wanted = new Set(cases.map((item) => item.subject));
-  const entries = present.filter((entry) => entry.stores.includes(store) && (!entry.ours || wanted.has(entry.name)));
+  const entries = present.filter((entry) => takesPart(entry) && (!entry.ours || wanted.has(entry.name)));
   return [{ measurement, store, cases, entries }];
 }
 

@@ -50,6 +50,22 @@ export const ERRORS = {
     grpc: 'FAILED_PRECONDITION',
     exit: 2,
   },
+  NOT_STARTED: {
+    meaning: 'The worker was not started, or was lost and must be started again.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 1,
+  },
+  NOT_WORKING: { meaning: 'The worker does not work on this queue.', grpc: 'FAILED_PRECONDITION', exit: 1 },
+  DUPLICATE_TASK: {
+    meaning: 'A unique task equals one that was enqueued unique and waits or is in process.',
+    grpc: 'ALREADY_EXISTS',
+    exit: 1,
+  },
+  PROCESS_GONE: {
+    meaning: 'No such process: it was finished or returned, its worker was lost, or its id was never given out.',
+    grpc: 'NOT_FOUND',
+    exit: 1,
+  },
   NOT_FOUND: { meaning: 'No such job, queue or schedule.', grpc: 'NOT_FOUND', exit: 1 },
   QUEUE_FULL: { meaning: 'The queue is at its limit and took nothing.', grpc: 'RESOURCE_EXHAUSTED', exit: 1 },
   LEASE_LOST: {

@@ -21,6 +21,15 @@ export const MEASUREMENTS = [
   { name: 'pickup latency', stores: BOTH, run: latency, figures: PICKUP, options: { latency: true, concurrency: 1 } },
   { name: 'memory per waiting job', stores: ['redis'], run: memory, figures: BYTES },
   { name: 'server CPU per job', stores: ['redis'], run: cpu, figures: CPU },
+  { name: 'enqueue by hand, 100 at once', family: 'worqr', stores: ['redis'], run: oneByOne, figures: RATE },
+  {
+    name: 'dequeue and finish by hand, 100 at once',
+    family: 'worqr',
+    stores: ['redis'],
+    run: drain(100),
+    figures: RATE,
+  },
+  { name: 'memory per waiting task', family: 'worqr', stores: ['redis'], run: memory, figures: BYTES },
 ];
 
 /** The cases a measurement on a store stands for, each with the name of our subject it compares. */

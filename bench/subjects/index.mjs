@@ -20,6 +20,9 @@ export const SUBJECTS = [
   { name: 'plainjob', file: 'plainjob.mjs', stores: ['sqlite'] },
   { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
   { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },
+  // A family is measured by itself: these take and finish tasks by hand.
+  { name: 'worqr', file: 'worqr.mjs', stores: ['redis'], ours: true, family: 'worqr', options: { verb: 'worqr' } },
+  { name: "original's shape", file: 'worqr-shape.mjs', stores: ['redis'], family: 'worqr' },
 ];
 
 /** Where our own library is; another build can be measured by naming its file. */

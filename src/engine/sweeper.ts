@@ -1,5 +1,5 @@
 import { newId } from '../job/id.js';
-import type { Bytes, Job, NewJob } from '../job/job.js';
+import type { Bytes, Job, Lease, NewJob } from '../job/job.js';
 import { DEFAULT_SPEC } from '../job/spec.js';
 import { type Counted, fail, lose, type Move, release } from '../job/transitions.js';
 import { type Lost, RELAY, type Settlement } from '../store/store.js';
@@ -30,7 +30,7 @@ function judge(engine: Engine, entry: Lost, care: Care): Settlement {
     const { job } = entry;
     return { lease, move: judgeJob(engine, entry, job, care), spec: job.spec, priority: job.priority };
   }
-  if (lease.worker.startsWith(RELAY)) return { lease, move: release(UNTRIED), spec: TASK_SPEC, priority: 0 };
+  if (entry.raw || lease.worker.startsWith(RELAY)) return givenBack(lease);
   const record = taskRecord(entry.task, engine.store.now());
   return { lease, move: lose(counted(record), care.maxCrashes, lease.worker), spec: record.spec, priority: 0, record };
 }
@@ -41,6 +41,11 @@ function judgeJob(engine: Engine, { lease, why }: Lost, job: Job, care: Care): M
   }
   // A relay that died had not handed this one on: nobody has failed.
   return lease.worker.startsWith(RELAY) ? release(job) : lose(job, care.maxCrashes, lease.worker);
+}
+
+/** A raw task goes back to the front as it was. */
+export function givenBack(lease: Lease): Settlement {
+  return { lease, move: release(TASK), spec: TASK_SPEC, priority: 0 };
 }
 
 /** The record a raw task gets when it fails for the first time. */
@@ -54,4 +59,4 @@ export function counted(record: NewJob): Counted {
 }
 
 const TASK_SPEC = Object.freeze({ ...DEFAULT_SPEC, raw: true });
-const UNTRIED: Counted = { attempt: 1, crashes: 0, spec: TASK_SPEC };
+const TASK: Counted = { attempt: 1, crashes: 0, spec: TASK_SPEC };

@@ -1,3 +1,5 @@
+import type { HandStore } from './raw.js';
+import type { GivenClients } from './redis/connect.js';
 import { openSqlite } from './sqlite/open.js';
 import type { Store } from './store.js';
 import { parseStoreUrl } from './url.js';
@@ -21,4 +23,14 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   }
   const { openRedis } = await import('./redis/open.js');
   return openRedis(url, parsed, options);
+}
+
+/** Opens Redis through connections that the application has, and that stay its own. */
+export async function openClients(
+  clients: GivenClients,
+  prefix: string,
+  options: OpenStoreOptions,
+): Promise<HandStore> {
+  const { openGiven } = await import('./redis/open.js');
+  return openGiven(clients, prefix, options);
 }

@@ -1,5 +1,6 @@
 import type { Bytes, Entry, Job, Lease, NewJob, Spec, State } from '../job/job.js';
 import type { Move } from '../job/transitions.js';
+import type { RawStore } from './raw.js';
 
 /**
  * The contract every store keeps. Each verb is atomic (batches: per call, at most `MAX_BATCH` entries), costs O(batch)
@@ -14,6 +15,8 @@ export interface Store {
   readonly lanes: number;
   /** What an operator should know about how this store is set up (no persistence, an eviction policy …). */
   readonly warnings: readonly string[];
+  /** Raw tasks by hand; absent behind a job server. */
+  readonly raw?: RawStore;
 
   /** Puts raw tasks at the back. False: refused as a whole, the queue is full. */
   push(queue: string, tasks: readonly Bytes[], limits?: Limits): Promise<boolean>;
@@ -161,6 +164,8 @@ export interface Note {
 export interface Session {
   lease: number;
   info: string;
+  /** When it is lost, its raw tasks return as they were, with no crash counted. */
+  raw?: boolean;
 }
 
 export interface Beat {
@@ -176,7 +181,11 @@ export interface SweepOptions {
 }
 
 /** An entry that must be settled by whoever swept it up. */
-export type Lost = Entry & { why: 'worker' | 'reservation' };
+export type Lost = Entry & {
+  why: 'worker' | 'reservation';
+  /** A raw task whose session asked for its return as it was. */
+  raw?: boolean;
+};
 
 export interface Sweep {
   lost: Lost[];

@@ -61,6 +61,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('revive' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('remove' as const), id }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause' as const), paused: fc.boolean() }) },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('unique' as const), task: fc.nat(1) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('take' as const), worker, n: fc.integer({ min: 1, max: 3 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('finish' as const), which: fc.nat(30) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('drop' as const), task: fc.nat(1) }) },
+  { weight: 1, arbitrary: fc.constant<Step>({ do: 'clear' }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('doom' as const), worker }) },
 );
 
 /** More runs, or the run of a printed seed: CRORE_MODEL_RUNS=2000 CRORE_MODEL_SEED=42 npx vitest run test/model */

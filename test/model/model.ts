@@ -45,6 +45,8 @@ export class Model {
   #turns: string[] = [];
   #pace: Pace = {};
   #window = { opened: 0, started: 0 };
+  /** Unique raw tasks by their text: the token of the lease that carries the seal, '' while it waits. */
+  readonly #seals = new Map<string, string>();
   #tasks: Uint8Array[] = [];
   #held: Held[] = [];
   #claims = 0;
@@ -58,6 +60,45 @@ export class Model {
 
   push(tasks: readonly Uint8Array[]): boolean {
     this.#tasks.push(...tasks);
+    return true;
+  }
+
+  /** All tasks that wait, next one first. */
+  get tasks(): string[] {
+    return this.#tasks.map(textOf);
+  }
+
+  enqueueUnique(task: Uint8Array): boolean {
+    if (this.#seals.has(textOf(task))) return false;
+    this.#seals.set(textOf(task), '');
+    return this.push([task]);
+  }
+
+  take({ worker, lease }: Beat, n: number): { status: string; entries: Entry[] } {
+    const deadline = this.#sessions.get(worker);
+    if (deadline === undefined || deadline < 0) return { status: 'lost', entries: [] };
+    this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
+    if (this.#paused) return { status: 'paused', entries: [] };
+    const entries = this.#tasks.splice(0, this.#leaves(n).most).map((task) => this.#lease({ task }, worker));
+    this.#window.started += entries.length;
+    return { status: 'ok', entries };
+  }
+
+  drop(text: string): number {
+    const before = this.#tasks.length;
+    this.#tasks = this.#tasks.filter((task) => textOf(task) !== text);
+    if (this.#seals.get(text) === '') this.#seals.delete(text);
+    return before - this.#tasks.length;
+  }
+
+  clear(): void {
+    this.#tasks = [];
+    for (const [text, token] of this.#seals) if (token === '') this.#seals.delete(text);
+  }
+
+  doom(worker: string): boolean {
+    if (!this.#sessions.has(worker)) return false;
+    this.#sessions.set(worker, -1);
     return true;
   }
 
@@ -245,7 +286,10 @@ export class Model {
     const { job } = entry;
     const lease: Lease = { worker, token: `model.${this.#claims}`, id: job?.id };
     this.#held.push({ lease, entry, seq: this.#claims });
-    if (!job) return { lease, task: entry.task! };
+    if (!job) {
+      if (this.#seals.get(textOf(entry.task!)) === '') this.#seals.set(textOf(entry.task!), lease.token);
+      return { lease, task: entry.task! };
+    }
     this.#to(job, 'active');
     job.attempt += 1;
     const { unique, reservation } = job.spec;
@@ -267,6 +311,7 @@ export class Model {
       const { move, record } = settlement;
       let { job } = held!.entry;
       if (job) freed.push(job);
+      if (!job) this.#unseal(held!, move.to === 'ready' && !record);
       if (!job && record) {
         job = {
           ...record,
@@ -466,6 +511,13 @@ export class Model {
     }
   }
 
+  #unseal({ lease, entry }: Held, back: boolean): void {
+    const text = textOf(entry.task!);
+    if (this.#seals.get(text) !== lease.token) return;
+    if (back) this.#seals.set(text, '');
+    else this.#seals.delete(text);
+  }
+
   #unlockAtEnd(job: Record_): void {
     if (job.spec.unique && job.spec.unique.scope !== 'window') this.#unlock(job);
   }
@@ -474,4 +526,8 @@ export class Model {
     const { key } = job.spec.unique!;
     if (this.#keys.get(key)?.id === job.id) this.#keys.delete(key);
   }
+}
+
+function textOf(task: Uint8Array): string {
+  return Buffer.from(task).toString();
 }

@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { Entry, Job, NewJob } from '../../dist/job/job.js';
 import { DEFAULT_SPEC } from '../../dist/job/spec.js';
 import { die, fail, finish, lose, type Move, release, snooze } from '../../dist/job/transitions.js';
-import type { Lost, Pace, Settlement, Store } from '../../dist/store/store.js';
+import type { Beat, Lost, Pace, Settlement, Store } from '../../dist/store/store.js';
 import { names } from '../support/jobs.js';
 import { Model } from './model.js';
 
@@ -36,7 +36,15 @@ export type Step =
   | { do: 'revive'; id: number }
   | { do: 'remove'; id: number }
   | { do: 'pace'; pace: Pace }
-  | { do: 'pause'; paused: boolean };
+  | { do: 'pause'; paused: boolean }
+  | { do: 'unique' | 'drop'; task: number }
+  | { do: 'take'; worker: number; n: number }
+  | { do: 'finish'; which: number }
+  | { do: 'clear' }
+  | { do: 'doom'; worker: number };
+
+type ByHand = Extract<Step, { do: 'unique' | 'drop' | 'take' | 'finish' | 'clear' | 'doom' }>;
+const NO_RECORD: NewJob = { id: '', payload: '', priority: 0, spec: DEFAULT_SPEC };
 
 /** The same claimed entry as each side sees it; the model's comes first. */
 type Leased = Entry[];
@@ -138,6 +146,69 @@ export class SideBySide {
       case 'pause':
         this.#model.pause(step.paused);
         await this.#each((store) => store.pause(queue, step.paused));
+        return;
+      default:
+        return this.#byHand(step);
+    }
+  }
+
+  /** Raw tasks by hand. */
+  async #byHand(step: ByHand): Promise<void> {
+    const { queue } = this;
+    switch (step.do) {
+      case 'unique': {
+        const tasks = [Buffer.from(`unique ${step.task}`)];
+        const accepted = this.#model.enqueueUnique(tasks[0]!);
+        for (const answer of await this.#each((store) => store.raw!.enqueue(queue, [{ tasks, unique: true }])))
+          expect(answer).toEqual([accepted]);
+        return;
+      }
+      case 'take':
+        return this.#take({ queue, worker: `w${step.worker}`, lease: LEASE }, step.n);
+      case 'finish': {
+        const leased = this.#leased[step.which % Math.max(1, this.#leased.length)];
+        const first = leased?.[0];
+        if (!first?.task) return;
+        const [wanted] = this.#model.settle([outcome(first, 'done', NO_RECORD)]);
+        const answers = this.stores.map((store, i) =>
+          store.raw!.finish(queue, [{ token: leased![i + 1]!.lease.token }]),
+        );
+        for (const answer of await Promise.all(answers)) expect(answer).toEqual([wanted]);
+        return;
+      }
+      case 'drop': {
+        const dropped = this.#model.drop(`unique ${step.task}`);
+        const task = Buffer.from(`unique ${step.task}`);
+        for (const answer of await this.#each((store) => store.raw!.remove(queue, task))) expect(answer).toBe(dropped);
+        return;
+      }
+      case 'clear':
+        this.#model.clear();
+        await this.#each((store) => store.raw!.clear(queue));
+        return;
+      case 'doom': {
+        const doomed = this.#model.doom(`w${step.worker}`);
+        for (const answer of await this.#each((store) => store.raw!.doom(queue, `w${step.worker}`)))
+          expect(answer).toBe(doomed);
+      }
+    }
+  }
+
+  async #take(session: Beat, n: number): Promise<void> {
+    const wanted = this.#model.take(session, n);
+    const takes = await this.#each((store) => store.raw!.take(session, n, 'nonce'));
+    for (const { status, taken } of takes) {
+      expect({ status, tasks: taken.map(({ task }) => Buffer.from(task).toString()) }).toEqual({
+        status: wanted.status,
+        tasks: names(wanted.entries),
+      });
+    }
+    for (const [i, entry] of wanted.entries.entries()) {
+      const sides = takes.map(({ taken }): Entry => {
+        const { token, task } = taken[i]!;
+        return { lease: { worker: session.worker, token }, task };
+      });
+      this.#leased.push([entry, ...sides]);
     }
   }
 
@@ -231,6 +302,8 @@ export class SideBySide {
     const wanted = this.#model.count();
     for (const counts of await this.#each((store) => store.count(this.queue)))
       expect(counts, `counts after ${JSON.stringify(step)}`).toEqual(wanted);
+    for (const tasks of await this.#each((store) => store.raw!.tasks(this.queue)))
+      expect(tasks.map((task) => Buffer.from(task).toString())).toEqual(this.#model.tasks);
     const ids = [...this.#ids];
     const jobs = ids.map((id) => picture(this.#model.get(id)));
     for (const found of await this.#each((store) => store.get(this.queue, ids)))

@@ -5,6 +5,7 @@ import { die, fail, finish, lose, release, snooze } from '../../dist/job/transit
 import type { Beat, Signal, Store } from '../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../support/jobs.js';
 import { until } from '../support/wait.js';
+import { testRaw } from './raw.js';
 
 export interface StoreUnderTest {
   name: string;
@@ -52,6 +53,14 @@ export function testStore({ name, open }: StoreUnderTest): void {
       const counts = await store.count(queue);
       return STATES.reduce((sum, state) => sum + counts[state], 0);
     };
+
+    testRaw({
+      store: () => store,
+      newQueue,
+      pass: (ms) => {
+        now += ms;
+      },
+    });
 
     describe('adding and claiming', () => {
       it('hands jobs out in the order they came, each once', async () => {

@@ -12,7 +12,7 @@ export class Program {
 
   constructor(name: string, setup: unknown) {
     const file = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
-    this.child = spawn(process.execPath, [file, JSON.stringify(setup)], { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(process.execPath, [file, JSON.stringify(setup)], { stdio: ['pipe', 'pipe', 'pipe'] });
     createInterface({ input: this.child.stdout! }).on('line', (line) => this.lines.push(line));
     this.child.stderr!.on('data', (chunk) => {
       this.#errors += chunk;
@@ -27,6 +27,11 @@ export class Program {
   async line(start: string): Promise<string> {
     const found = () => this.lines.find((line) => line.startsWith(start));
     return (await until(`a line '${start}' (stderr: ${this.#errors})`, found))!;
+  }
+
+  /** Writes a line to its standard input. */
+  tell(line: string): void {
+    this.child.stdin!.write(`${line}\n`);
   }
 
   signal(signal: NodeJS.Signals): void {

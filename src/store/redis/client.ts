@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { CroreError } from '../../errors.js';
-import type { StoreUrl, TlsFiles } from '../url.js';
+import type { Connection, Source } from './connect.js';
 import { SCRIPTS, type ScriptName } from './scripts.js';
 
 export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
-export type RedisUrl = Extract<StoreUrl, { kind: 'redis' }>;
 
 /** Whether running a script twice is harmless, or how its arguments make it so. */
 export type Again = boolean | ((args: Arg[]) => void);
@@ -31,42 +29,33 @@ class ConnectionLost extends Error {
  * after a reconnect is off: only the caller knows whether doing a thing twice is harmless.
  */
 export class RedisClient {
-  readonly #redis: Redis | Cluster;
+  readonly #redis: Connection;
   readonly #flights = new Set<Flight>();
   #closed = false;
   #why = 'no answer';
 
   constructor(
-    readonly url: RedisUrl,
+    private readonly source: Source,
     readonly shown: string,
     readonly timeout: number,
   ) {
-    // Nothing waits in the library for a connection: it would be sent long after its caller was told that it failed.
-    this.#redis = connectTo(url, timeout, false);
-    this.#redis.on('error', (error: Error) => {
-      this.#why = error.message;
-    });
-    this.#redis.on('close', () => this.#drop());
-    this.#redis.on('end', () => this.#drop());
+    this.#redis = source.data;
+    this.#redis.on('error', this.#note).on('close', this.#drop).on('end', this.#drop);
   }
 
-  get redis(): Redis | Cluster {
+  get redis(): Connection {
     return this.#redis;
-  }
-
-  /** A second connection to the same place, for pub/sub. */
-  another(): Redis | Cluster {
-    return connectTo(this.url, this.timeout, true);
   }
 
   async connect(): Promise<void> {
     const late = new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown} within ${this.timeout} ms`);
-    const error = await bounded(this.#redis.connect(), this.timeout, late).then(
+    const trying = this.source.given ? this.call('PING') : this.#redis.connect();
+    const error = await bounded<unknown>(trying, this.timeout, late).then(
       () => undefined,
       (reason: Error) => reason,
     );
     if (error === undefined) return;
-    this.#redis.disconnect();
+    await this.close();
     const why = error === late || error.message.includes('Connection is closed') ? this.#why : error.message;
     throw new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown}: ${why}`, { cause: error });
   }
@@ -111,7 +100,8 @@ export class RedisClient {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#redis.disconnect();
+    if (this.source.given) this.#redis.off('error', this.#note).off('close', this.#drop).off('end', this.#drop);
+    else this.#redis.disconnect();
     this.#drop();
   }
 
@@ -128,10 +118,13 @@ export class RedisClient {
 
   #send(command: string, args: Arg[]): Promise<Reply> {
     if (this.#closed) return Promise.reject(new CroreError('CLOSED', 'the store has been closed'));
+    if (this.source.given && this.#redis.status !== 'ready') return this.#notReady();
     return new Promise((resolve, reject) => {
       const flight: Flight = { reject, sent: this.#redis.status === 'ready' };
       this.#flights.add(flight);
-      (this.#redis as Redis).callBuffer(command, args).then(
+      const answer = (this.#redis as Redis).callBuffer(command, args);
+      // A connection of ours has its own time limit; of a given one nobody knows.
+      (this.source.given ? bounded(answer, this.timeout, new Error('Command timed out')) : answer).then(
         (reply) => {
           this.#flights.delete(flight);
           resolve(reply as Reply);
@@ -144,14 +137,24 @@ export class RedisClient {
     });
   }
 
+  /** A given client may keep commands back until it is connected: nothing is handed to it before that. */
+  #notReady(): Promise<never> {
+    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => {});
+    return Promise.reject(new Error('Connection is closed'));
+  }
+
+  readonly #note = (error: Error): void => {
+    this.#why = error.message;
+  };
+
   /** The library forgets commands in flight when a connection closes; we do not let them wait for their time limit. */
-  #drop(): void {
+  readonly #drop = (): void => {
     for (const flight of this.#flights) {
       if (!flight.sent && !this.#closed) continue;
       this.#flights.delete(flight);
       flight.reject(new ConnectionLost('the connection was lost', flight.sent));
     }
-  }
+  };
 
   #uncertain(name: string, cause: Error): CroreError {
     return new CroreError('STORE_UNCERTAIN', `${name} on ${this.shown}: ${cause.message} before the answer came`, {
@@ -192,65 +195,4 @@ export function bounded<T>(promise: Promise<T>, ms: number, late: Error): Promis
     const timer = setTimeout(() => reject(late), ms);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-}
-
-/** The certificates themselves, in place of the files that hold them. */
-function readFiles(files: TlsFiles): TlsFiles {
-  const contents: TlsFiles = {};
-  for (const name of ['ca', 'cert', 'key'] as const) {
-    const file = files[name];
-    if (file === undefined) continue;
-    try {
-      contents[name] = readFileSync(file, 'utf8');
-    } catch (error) {
-      throw new CroreError('BAD_URL', `cannot read the ${name} file '${file}': ${(error as Error).message}`, {
-        cause: error,
-      });
-    }
-  }
-  return contents;
-}
-
-function connectTo(url: RedisUrl, timeout: number, enableOfflineQueue: boolean): Redis | Cluster {
-  const common: RedisOptions = {
-    username: url.username,
-    password: url.password,
-    protocol: 2,
-    disableClientInfo: true,
-    connectTimeout: timeout,
-    commandTimeout: timeout,
-    socketTimeout: timeout,
-    enableOfflineQueue,
-    // Signals subscribes anew by itself; the library's own attempt would go unanswered when the connection breaks again.
-    autoResubscribe: false,
-    maxRetriesPerRequest: null,
-    autoResendUnfulfilledCommands: false,
-    retryStrategy: (times) => Math.min(10 * 2 ** Math.min(times, 8), 1_000),
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
-    ...(url.tls ? { tls: readFiles(url.tls) } : {}),
-  };
-  const [first] = url.nodes;
-  switch (url.mode) {
-    case 'single':
-      return new Redis({ ...common, host: first!.host, port: first!.port, db: url.db, lazyConnect: true });
-    case 'sentinel':
-      return new Redis({
-        ...common,
-        sentinels: url.nodes,
-        name: url.name,
-        db: url.db,
-        failoverDetector: true,
-        lazyConnect: true,
-      });
-    case 'cluster': {
-      const options: ClusterOptions = {
-        redisOptions: common,
-        enableOfflineQueue,
-        lazyConnect: true,
-        slotsRefreshTimeout: timeout,
-        clusterRetryStrategy: (times) => Math.min(100 * times, 1_000),
-      };
-      return new Cluster(url.nodes, options);
-    }
-  }
 }

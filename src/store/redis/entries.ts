@@ -37,4 +37,5 @@ export function readEntries(queue: string, worker: string, { first, nonce, ids, 
   return entries;
 }
 
-const THREE_DIGITS = Array.from({ length: 1_000 }, (_x, i) => String(i).padStart(3, '0'));
+/** Places in a claim, as tokens name them. */
+export const THREE_DIGITS = Array.from({ length: 1_000 }, (_x, i) => String(i).padStart(3, '0'));

@@ -46,7 +46,7 @@ export function latestFirst(leases: FoundLease[]): FoundLease[] {
   return leases.sort((a, b) => claimOf(b.lease.token) - claimOf(a.lease.token));
 }
 
-export function asLost({ lease, task }: FoundLease, job: Job | undefined): Lost | undefined {
-  if (task) return { lease, task, why: 'worker' };
+export function asLost({ lease, task }: FoundLease, job: Job | undefined, raw: boolean): Lost | undefined {
+  if (task) return { lease, task, why: 'worker', raw };
   return job?.token === lease.token ? { lease, job, why: 'worker' } : undefined;
 }

@@ -1,6 +1,7 @@
 import { CroreError } from '../../errors.js';
 import { redact } from '../url.js';
-import { RedisClient, type RedisUrl, type Reply } from './client.js';
+import { RedisClient, type Reply } from './client.js';
+import { fromGiven, fromUrl, type GivenClients, type RedisUrl, type Source } from './connect.js';
 import { Keys } from './keys.js';
 import { RedisStore } from './store.js';
 
@@ -16,14 +17,28 @@ export interface OpenRedisOptions {
 
 export async function openRedis(url: string, parsed: RedisUrl, options: OpenRedisOptions): Promise<RedisStore> {
   const keys = new Keys(parsed.prefix);
-  const client = new RedisClient(parsed, redact(url), options.timeout);
+  return openSource(fromUrl(parsed, options.timeout), keys, redact(url), { ...options, threadUrl: url });
+}
+
+/** On connections that an application already has. A thread cannot use those, so the main loop has to beat. */
+export async function openGiven(clients: GivenClients, prefix: string, options: OpenRedisOptions): Promise<RedisStore> {
+  return openSource(fromGiven(clients, options.timeout), new Keys(prefix), 'the given Redis client', options);
+}
+
+async function openSource(
+  source: Source,
+  keys: Keys,
+  shown: string,
+  options: OpenRedisOptions & { threadUrl?: string },
+): Promise<RedisStore> {
+  const client = new RedisClient(source, shown, options.timeout);
   await client.connect();
   try {
     const warnings = await inspect(client);
     await checkFormat(client, keys);
     const skew = await measureSkew(client);
-    const subscriber = () => client.another();
-    return new RedisStore({ client, keys, subscriber, skew, warnings, threadUrl: url, clock: options.clock });
+    const { subscriber } = source;
+    return new RedisStore({ ...options, client, keys, subscriber, skew, warnings });
   } catch (error) {
     await client.close();
     throw error;

@@ -41,16 +41,19 @@ function grown(buffer: Buffer, used: number, more: number): Buffer {
   return bigger;
 }
 
-/** Calls `each` with the place of every string of a packed list; -1, -1 for one that is missing. */
-export function unpack(buffer: Buffer, each: (start: number, end: number, index: number) => void): void {
-  let at = 1;
-  let count = buffer[0]! & 0x0f;
-  if (buffer[0] === 0xdc) {
-    count = buffer.readUInt16BE(1);
-    at = 3;
-  } else if (buffer[0] === ARRAY32) {
-    count = buffer.readUInt32BE(1);
-    at = HEAD;
+/**
+ * Calls `each` with the place of every string of a packed list; -1, -1 for one that is missing. The list begins at `from`;
+ * returns where it ends.
+ */
+export function unpack(buffer: Buffer, each: (start: number, end: number, index: number) => void, from = 0): number {
+  let at = from + 1;
+  let count = buffer[from]! & 0x0f;
+  if (buffer[from] === 0xdc) {
+    count = buffer.readUInt16BE(from + 1);
+    at = from + 3;
+  } else if (buffer[from] === ARRAY32) {
+    count = buffer.readUInt32BE(from + 1);
+    at = from + HEAD;
   }
   for (let index = 0; index < count; index++) {
     const tag = buffer[at]!;
@@ -74,4 +77,5 @@ export function unpack(buffer: Buffer, each: (start: number, end: number, index:
     at = start + size;
     each(start, at, index);
   }
+  return at;
 }

@@ -53,11 +53,14 @@ export async function queues({ client, keys }: View): Promise<string[]> {
 
 export async function workers({ client, keys }: View, queue: string): Promise<WorkerInfo[]> {
   const { stem } = keys.queue(queue);
-  const flat = (await client.call('ZRANGE', `${stem}workers`, '0', '-1', 'WITHSCORES')) as Buffer[];
+  // A client that was given may speak RESP3, where members and scores come in pairs.
+  const reply = (await client.call('ZRANGE', `${stem}workers`, '0', '-1', 'WITHSCORES')) as Reply[];
+  const flat = reply.flat() as Buffer[];
   const found: WorkerInfo[] = [];
-  for (let i = 0; i < flat.length; i += 2) {
-    const info = await client.call('HGET', `${stem}info`, flat[i]!);
-    found.push({ id: text(flat[i]!), deadline: Number(text(flat[i + 1]!)), holds: 0, info: text(info) });
+  const ids = flat.filter((_item, i) => i % 2 === 0);
+  const infos = ids.length > 0 ? ((await client.call('HMGET', `${stem}info`, ...ids)) as Buffer[]) : [];
+  for (const [i, id] of ids.entries()) {
+    found.push({ id: text(id), deadline: Number(text(flat[2 * i + 1]!)), holds: 0, info: text(infos[i]!) });
   }
   const byId = new Map(found.map((worker) => [worker.id, worker]));
   for await (const { lease } of walkLeases(client, stem)) {
@@ -89,6 +92,13 @@ export function readEvents([gap, ...fields]: Reply[]): EventPage {
     events.push({ position, type, id, at: Number(at), info });
   }
   return { gap: gap === 1, events };
+}
+
+/** Which of these sessions want their raw tasks back as they were. */
+export async function rawSessions({ client, keys }: View, queue: string, names: string[]): Promise<Set<string>> {
+  if (names.length === 0) return new Set();
+  const flags = (await client.call('SMISMEMBER', `${keys.queue(queue).stem}raw`, ...names)) as number[];
+  return new Set(names.filter((_name, i) => flags[i] === 1));
 }
 
 export function text(reply: Reply): string {

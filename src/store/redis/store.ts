@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { CroreError } from '../../errors.js';
 import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
+import { ROLL } from '../raw.js';
 import {
   type AddOutcome,
   type Beat,
@@ -45,7 +46,8 @@ import { Edges } from './edges.js';
 import { readEntries } from './entries.js';
 import type { Keys } from './keys.js';
 import { asLost, type FoundLease, latestFirst } from './leases.js';
-import { count, get, leasesOf, list, queues, readEvents, text, type View, workers } from './reads.js';
+import { asBuffer, RedisRaw } from './raw.js';
+import { count, get, leasesOf, list, queues, rawSessions, readEvents, text, type View, workers } from './reads.js';
 import { Schedules } from './schedules.js';
 import type { ScriptName } from './scripts.js';
 import { Signals } from './signals.js';
@@ -72,6 +74,7 @@ export class RedisStore implements Store {
   readonly lanes = 3;
   readonly warnings: readonly string[];
   readonly threadUrl?: string;
+  readonly raw: RedisRaw;
   readonly #client: RedisClient;
   readonly #keys: Keys;
   readonly #edges: Edges;
@@ -93,8 +96,10 @@ export class RedisStore implements Store {
     this.#edges = new Edges(this.#client, this.#keys, () => this.#time());
     this.#signals = new Signals(options.subscriber);
     this.#schedules = new Schedules(this.#view, () => this.now());
+    const register = (queue: string) => this.#register(queue);
+    this.raw = new RedisRaw({ view: this.#view, signals: this.#signals, register });
     // A server that came back empty has lost the names of its queues too.
-    this.#client.redis.on('ready', () => this.#registered.clear());
+    this.#client.redis.on('ready', this.#forgetNames);
   }
 
   now(): number {
@@ -180,7 +185,13 @@ export class RedisStore implements Store {
 
   async join(queue: string, worker: string, session: Session): Promise<void> {
     await this.#register(queue);
-    await this.#run('join', queue, [this.#time(), worker, String(session.lease), session.info]);
+    await this.#run('join', queue, [
+      this.#time(),
+      worker,
+      String(session.lease),
+      session.info,
+      session.raw ? '1' : '0',
+    ]);
   }
 
   async beat(sessions: readonly Beat[]): Promise<boolean[]> {
@@ -329,8 +340,11 @@ export class RedisStore implements Store {
 
   async close(): Promise<void> {
     this.#signals.close();
+    this.#client.redis.off('ready', this.#forgetNames);
     await this.#client.close();
   }
+
+  readonly #forgetNames = (): void => this.#registered.clear();
 
   /** Empty: the script asks the server's clock. */
   #time(): string {
@@ -378,7 +392,7 @@ export class RedisStore implements Store {
   }
 
   async #register(queue: string): Promise<void> {
-    if (this.#registered.has(queue)) return;
+    if (this.#registered.has(queue) || queue === ROLL) return;
     await this.#client.call('SADD', this.#keys.registry, queue);
     this.#registered.add(queue);
   }
@@ -437,7 +451,8 @@ export class RedisStore implements Store {
       queue,
       chunk.map(({ lease }) => lease.id ?? ''),
     );
-    return chunk.map((one, i) => asLost(one, jobs[i])).filter((lost) => lost !== undefined);
+    const raw = await rawSessions(this.#view, queue, [...holders]);
+    return chunk.map((one, i) => asLost(one, jobs[i], raw.has(one.lease.worker))).filter((lost) => lost !== undefined);
   }
 
   /** Leaves out what a relay has handed on and whose reservation runs. */
@@ -454,10 +469,6 @@ export class RedisStore implements Store {
     }
     return found.filter((one) => !reserved.has(one));
   }
-}
-
-function asBuffer(bytes: Bytes): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function unknown(queue: string, id: string): CroreError {

@@ -126,6 +126,7 @@ export function obliterate(tables: Tables, queue: number, now: number): number[]
   tables.sql('DELETE FROM keys WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM groups WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM events WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM seals WHERE queue = ?').run(queue);
   tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
   const tally = new Tally(tables, queue);
   const told = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));

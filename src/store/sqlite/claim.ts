@@ -4,6 +4,7 @@ import type { Claim } from '../store.js';
 import type { Value } from './driver.js';
 import { unlock } from './ends.js';
 import { type Groups, paceOf, windowOf } from './groups.js';
+import { seal } from './seals.js';
 import { leaseToken, makeToken, sizeOf, type Tables, Tally } from './table.js';
 
 interface ClaimRequest {
@@ -38,10 +39,7 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
     (grouping || tally.get('ready') > 0) && leave.n > 0
       ? take(tables, tally, { ...request, n: leave.n }, token, groups)
       : [];
-  if (leave.window && entries.length > 0) {
-    const { opened, started } = leave.window;
-    tables.sql('UPDATE queues SET opened = ?, started = ? WHERE n = ?').run(opened, started + entries.length, queue);
-  }
+  countStarts(tables, queue, leave, entries.length);
   tally.add('claims', entries.length);
   tally.add('ready', -entries.length);
   tally.add('active', entries.length);
@@ -65,7 +63,7 @@ interface Leave {
 }
 
 /** What the pace of the queue leaves of `n`. */
-function paceLeaves(tally: Tally, n: number, now: number): Leave {
+export function paceLeaves(tally: Tally, n: number, now: number): Leave {
   if (tally.row.pace === null) return { n };
   const { concurrency, rate } = paceOf(tally.row);
   let most = concurrency === undefined ? n : Math.min(n, concurrency - tally.get('active'));
@@ -75,6 +73,13 @@ function paceLeaves(tally: Tally, n: number, now: number): Leave {
   const opens = left <= most ? opened + rate.per : undefined;
   most = Math.min(most, left);
   return { n: Math.max(0, most), opens, window: { opened, started } };
+}
+
+/** So many have started in the window of the queue's rate. */
+export function countStarts(tables: Tables, queue: number, { window }: Leave, count: number): void {
+  if (!window || count === 0) return;
+  const update = tables.sql('UPDATE queues SET opened = ?, started = ? WHERE n = ?');
+  update.run(window.opened, window.started + count, queue);
 }
 
 /** Due jobs join the back of their line; returns how many. */
@@ -209,10 +214,11 @@ const TAKE_TASKS = `UPDATE tasks SET worker = ?, token = ?
   WHERE n IN (SELECT n FROM tasks WHERE queue = ? AND worker IS NULL ORDER BY seq LIMIT ?)
   RETURNING n, seq, body, token`;
 
-function takeTasks(
+/** Leases the raw tasks that have waited longest. */
+export function takeTasks(
   tables: Tables,
   tally: Tally,
-  { queue, worker }: ClaimRequest,
+  { queue, worker }: Pick<ClaimRequest, 'queue' | 'worker'>,
   token: string,
   limit: number,
 ): Entry[] {
@@ -220,6 +226,7 @@ function takeTasks(
   const rows = tables.sql(TAKE_TASKS).all(worker, token, queue, limit);
   rows.sort((a, b) => (a.seq as number) - (b.seq as number));
   tally.add('tasks', -rows.length);
+  seal(tables, queue, rows);
   return rows.map((row) => {
     const task = row.body as Uint8Array;
     tally.add('bytes', -task.length);

@@ -149,6 +149,28 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (queue, source)
   ) WITHOUT ROWID;
   `,
+  // Raw tasks by hand. The seal of a unique task names the leased row that carries it; none while it waits. News are told to
+  // other processes and soon forgotten.
+  `
+  ALTER TABLE sessions ADD COLUMN raw INTEGER NOT NULL DEFAULT 0 CHECK (raw IN (0, 1));
+  CREATE TABLE seals (
+    queue INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    task INTEGER,
+    PRIMARY KEY (queue, body)
+  ) WITHOUT ROWID;
+  CREATE TABLE news (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    type TEXT NOT NULL CHECK (type IN ('work', 'done', 'cancel', 'delete')),
+    count INTEGER,
+    worker TEXT,
+    token TEXT,
+    task BLOB,
+    result TEXT
+  );
+  `,
 ];
 
 /** 'cror' in ASCII: tells our files from other people's. */

@@ -6,6 +6,8 @@ import type { EventType, Settlement } from '../store.js';
 import { insert } from './add.js';
 import type { Row } from './driver.js';
 import { close, hasNotes, prune, tell } from './ends.js';
+import { tellWork } from './news.js';
+import { hasSeals, putBack, release } from './seals.js';
 import { isMarked, S, splitToken, type Tables, Tally } from './table.js';
 
 export interface Settled {
@@ -43,6 +45,9 @@ class Settling {
   readonly #kept = new Map<Terminal, number>();
   readonly #seen = new Set<string>();
   readonly #freed = new Map<string, number>();
+  /** Raw tasks that went back. */
+  #returned = 0;
+  #sealed: boolean | undefined;
   woken: number[] = [];
 
   constructor(
@@ -78,6 +83,7 @@ class Settling {
     if (this.#freed.size > 0 || this.tally.row.pace !== null) this.woken.push(this.tally.queue);
     for (const { put } of this.#fronts) put();
     if (this.#fronts.length > 0) this.woken.push(this.tally.queue);
+    if (this.#returned > 0) tellWork(this.tables, this.tally.queue, this.now, this.#returned);
     for (const [state, count] of this.#kept) prune(this.tables, this.tally, state, count);
     if (this.ended.length > 0) this.woken.push(...tell(this.tables, this.tally, this.now, this.ended));
   }
@@ -179,13 +185,21 @@ class Settling {
         tables.sql('UPDATE tasks SET worker = NULL, token = NULL, seq = ? WHERE n = ?').run(tally.nextFront(), n);
         tally.add('tasks', 1);
       });
+      if (this.#isSealed()) putBack(tables, tally.queue, n);
+      this.#returned += 1;
       return;
     }
+    if (this.#isSealed()) release(tables, tally.queue, n);
     tables.sql('DELETE FROM tasks WHERE n = ?').run(n);
     if (!record) return;
     // The first failure of a raw task: it becomes a job, as if this lease had always been on it.
     const made: Row = { n: insert(tables, tally, record, S.ready, this.now, this.now), seq: row.seq!, size: row.size! };
     this.#settleJob({ ...settlement, lease: { ...lease, id: record.id } }, made);
+  }
+
+  #isSealed(): boolean {
+    this.#sealed ??= hasSeals(this.tables, this.tally.queue);
+    return this.#sealed;
   }
 
   #toFront(lease: Lease, row: Row, put: () => void): void {

@@ -31,6 +31,8 @@ import { Enlistments } from './enlist.js';
 import { events, record } from './events.js';
 import { translate } from './failure.js';
 import { paceOf } from './groups.js';
+import { tellWork } from './news.js';
+import { SqliteRaw } from './raw.js';
 import { count, get, held, list, workers } from './reads.js';
 import { report } from './report.js';
 import { dropSchedule, fire, putSchedule, schedules } from './schedules.js';
@@ -60,6 +62,7 @@ export class SqliteStore implements Store {
   readonly lanes = 1;
   readonly warnings: readonly string[] = [];
   readonly threadUrl?: string;
+  readonly raw: SqliteRaw;
   readonly #tables: Tables;
   readonly #committer: Committer;
   readonly #shown: string;
@@ -80,6 +83,14 @@ export class SqliteStore implements Store {
     this.#enlistments = new Enlistments(options.tables.db, options.path, options.shown);
     this.#watcher = options.watcher?.(() => this.#foreignCommit());
     this.#committer.onCommit = () => this.#tellEvents();
+    this.raw = new SqliteRaw({
+      tables: this.#tables,
+      now: () => this.now(),
+      write: (queue, work) => this.#write(queue, work),
+      read: (queue, nothing, work) => this.#read(queue, nothing, work),
+      work: (queue) => this.#emit(queue, { type: 'work' }),
+      watch: (queue) => this.listen(queue, () => {}),
+    });
   }
 
   now(): number {
@@ -87,8 +98,13 @@ export class SqliteStore implements Store {
   }
 
   async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
-    const accepted = await this.#write(queue, (n) => push(this.#tables, n, tasks, limits));
+    const accepted = await this.#write(queue, (n) => {
+      const fits = push(this.#tables, n, tasks, limits);
+      if (fits) tellWork(this.#tables, n, this.now(), tasks.length);
+      return fits;
+    });
     if (accepted) this.#emit(queue, { type: 'work' });
+    this.raw.pump();
     return accepted;
   }
 
@@ -126,6 +142,7 @@ export class SqliteStore implements Store {
       throw error;
     });
     this.#tellEnds(queue, ended, woken);
+    this.raw.pump();
     return applied;
   }
 
@@ -136,8 +153,8 @@ export class SqliteStore implements Store {
   join(queue: string, worker: string, session: Session): Promise<void> {
     return this.#write(queue, (n) => {
       this.#tables
-        .sql('INSERT OR REPLACE INTO sessions (queue, worker, deadline, info) VALUES (?, ?, ?, ?)')
-        .run(n, worker, this.now() + session.lease, session.info);
+        .sql('INSERT OR REPLACE INTO sessions (queue, worker, deadline, info, raw) VALUES (?, ?, ?, ?, ?)')
+        .run(n, worker, this.now() + session.lease, session.info, session.raw ? 1 : 0);
       // From here on a gap between sweeps is known for what it is.
       this.#tables.sql('UPDATE queues SET swept = ? WHERE n = ? AND swept IS NULL').run(this.now(), n);
     });
@@ -188,7 +205,7 @@ export class SqliteStore implements Store {
   queues(): Promise<string[]> {
     return this.#attempt(() =>
       this.#tables
-        .sql('SELECT name FROM queues ORDER BY name')
+        .sql("SELECT name FROM queues WHERE name <> '' ORDER BY name")
         .all()
         .map((row) => row.name as string),
     );
@@ -353,6 +370,7 @@ export class SqliteStore implements Store {
 
   /** There may be work: told at once. Something of ours may have been cancelled or awaited: told now and then. */
   #foreignCommit(): void {
+    this.raw.pump();
     this.#emitAll({ type: 'work' });
     if (this.#resetTimer) return;
     const wait = Math.max(0, this.#resetAt + RESET_PAUSE - performance.now());

@@ -48,12 +48,12 @@ function grant(tables: Tables, queue: number, now: number, lease: number): void 
 function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): Lost[] {
   // Who has been declared dead stays so until nothing of theirs is left: a late beat does not bring them back.
   tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND deadline <= ?').run(queue, now);
-  const dead = tables.sql('SELECT worker FROM sessions WHERE queue = ? AND deadline = -1').all(queue);
-  return dead.flatMap((row) => remains(tables, queue, name, row.worker as string));
+  const dead = tables.sql('SELECT worker, raw FROM sessions WHERE queue = ? AND deadline = -1').all(queue);
+  return dead.flatMap((row) => remains(tables, queue, name, row.worker as string, row.raw === 1));
 }
 
 /** What a dead worker still holds, highest claim first; its session ends when that is nothing. */
-function remains(tables: Tables, queue: number, name: string, worker: string): Lost[] {
+function remains(tables: Tables, queue: number, name: string, worker: string, raw: boolean): Lost[] {
   const which = worker.startsWith(RELAY) ? 'AND until IS NULL' : '';
   const jobs = tables
     .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND worker = ? AND state = 3 ${which}`)
@@ -64,7 +64,7 @@ function remains(tables: Tables, queue: number, name: string, worker: string): L
     .all(queue, worker)
     .map((row): { row: Row; lost: Lost } => ({
       row,
-      lost: { lease: { worker, token: leaseToken(row) }, task: row.body as Uint8Array, why: 'worker' },
+      lost: { lease: { worker, token: leaseToken(row) }, task: row.body as Uint8Array, why: 'worker', raw },
     }));
   const all = [...jobs, ...tasks];
   if (all.length === 0) tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ?').run(queue, worker);

@@ -295,7 +295,10 @@ else
   end
 end
 if k > 0 then call('HSET', stem .. 'active', unpack(fields)) end
-if #leased > 0 then call('HSET', stem .. 'leased', unpack(leased)) end
+if #leased > 0 then
+  call('HSET', stem .. 'leased', unpack(leased))
+  seal(leased)
+end
 if watched() then
   for i, id in ipairs(ids) do
     local _, attempt = parse(runs[i])

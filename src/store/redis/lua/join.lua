@@ -1,8 +1,10 @@
--- join: opens a worker's session. ARGV: now, worker, lease in ms, info. Reply: 1.
+-- join: opens a worker's session. ARGV: now, worker, lease in ms, info, 1 when its raw tasks return uncounted.
+-- Reply: 1.
 allow_oom()
 pad()
 call('ZADD', stem .. 'workers', now + ARGV[3], ARGV[2])
 -- from here on a gap between sweeps is known for what it is
 call('HSETNX', stem .. 'meta', 'swept', now)
 call('HSET', stem .. 'info', ARGV[2], ARGV[4])
+if ARGV[5] == '1' then call('SADD', stem .. 'raw', ARGV[2]) end
 return 1

@@ -4,4 +4,5 @@ local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])
 if ARGV[3] == '1' and deadline and tonumber(deadline) > now then return 0 end
 call('ZREM', stem .. 'workers', ARGV[2])
 call('HDEL', stem .. 'info', ARGV[2])
+call('SREM', stem .. 'raw', ARGV[2])
 return 1

@@ -13,6 +13,8 @@
 --   holds  hash group -> active jobs | rates hash '' -> 'start count' of the queue; rate:<group> the same of a group
 --   events stream of what happened, written only while somebody asks for it (meta: watched, a time)
 --   marks  hash source -> how far jobs carried from there have come; it outlives obliterate
+--   seals  set of unique raw tasks that wait | sealed hash task -> token of the lease that carries the seal
+--   raw    set of sessions whose raw tasks return uncounted
 --   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
 -- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
 -- digits has to be rendered for each job.
@@ -46,8 +48,27 @@ local function locate(id)
   return 'ready', false
 end
 
-local function wake()
-  if call('HDEL', stem .. 'meta', 'hungry') == 1 then call('PUBLISH', stem .. 'signals', 'w') end
+-- told: those who take raw tasks by hand have heard of it, with a number
+local function wake(told)
+  if call('HDEL', stem .. 'meta', 'hungry') == 0 then return end
+  call('PUBLISH', stem .. 'signals', 'w')
+  if not told then call('PUBLISH', stem .. 'news', 'w') end
+end
+
+-- The seal of a unique task goes to the first equal one that is leased. Pairs: token, 'worker\0task', token …
+local function seal(leased)
+  if call('EXISTS', stem .. 'seals') == 0 then return end
+  for i = 1, #leased, 2 do
+    local task = string.sub(leased[i + 1], string.find(leased[i + 1], '\0', 1, true) + 1)
+    if call('SREM', stem .. 'seals', task) == 1 then call('HSET', stem .. 'sealed', task, leased[i]) end
+  end
+end
+
+-- A lease ends: the seal it carries is free, or waits again with a task that goes back.
+local function unseal(token, task, back)
+  if call('HGET', stem .. 'sealed', task) ~= token then return end
+  call('HDEL', stem .. 'sealed', task)
+  if back then call('SADD', stem .. 'seals', task) end
 end
 
 -- Whether anybody wants to know what happens here.

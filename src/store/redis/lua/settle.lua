@@ -6,6 +6,7 @@
 call('LLEN', list)
 allow_oom()
 local reply, n = { 0 }, (#ARGV - 1) / 10
+local sealing = call('EXISTS', stem .. 'sealed') == 1
 
 -- Takes an entry off its lease; returns the task's bytes, true for a job, or nil when the token no longer matches.
 local function unlease(p)
@@ -14,7 +15,9 @@ local function unlease(p)
     local value = call('HGET', stem .. 'leased', token)
     if not value then return nil end
     call('HDEL', stem .. 'leased', token)
-    return string.sub(value, string.find(value, '\0', 1, true) + 1)
+    local task = string.sub(value, string.find(value, '\0', 1, true) + 1)
+    if sealing then unseal(token, task, ARGV[p + 3] == 'raw') end
+    return task
   end
   local run = call('HGET', stem .. 'active', id)
   if not run or string.find(run, token, 1, true) ~= 1 then return nil end
@@ -25,7 +28,7 @@ end
 
 local freed = {}
 local ends = { done = { {}, {}, {}, 0 }, dead = { {}, {}, {}, 0 }, cancelled = { {}, {}, {}, 0 } }
-local fronts, told, bytes, stir = {}, {}, 0, false
+local fronts, told, bytes, stir, raw = {}, {}, 0, false, 0
 for i = 1, n do
   local p = 10 * i - 8
   local id, move, head, tail = ARGV[p + 2], ARGV[p + 3], ARGV[p + 4], ARGV[p + 5]
@@ -66,6 +69,7 @@ for _, front in ipairs(fronts) do
   local p, id = front[2], ARGV[front[2] + 2]
   if ARGV[p + 3] == 'raw' then
     call('RPUSH', list, front[3])
+    raw = raw + 1
     bytes = bytes + #front[3]
   else
     local attempt, crashes, priority = string.match(ARGV[p + 4], '^(%d+) (%d+) (%-?%d+)$')
@@ -78,5 +82,6 @@ end
 for state, group in pairs(ends) do close(state, group[1], group[2], group[3], group[4]) end
 if #told > 0 then reply[1] = tell(told) end
 weigh(bytes)
-if stir then wake() end
+if raw > 0 then call('PUBLISH', stem .. 'news', 'w' .. raw) end
+if stir then wake(raw > 0) end
 return reply

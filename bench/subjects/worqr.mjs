@@ -1,0 +1,37 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { OURS } from './index.mjs';
+
+/** The Worqr class as an application uses it: one call per task, so many loops at once. */
+export async function open(place) {
+  const { Worqr } = await import(new URL('worqr/index.js', pathToFileURL(resolve(OURS))).href);
+  const worqr = new Worqr(place.url);
+  const { queue } = place;
+  let inHand = 0;
+  const loop = async (onJob) => {
+    for (;;) {
+      const process = await worqr.dequeue(queue);
+      if (!process) return;
+      inHand += 1;
+      onJob(process);
+      await worqr.finishProcess(process.id);
+      inHand -= 1;
+    }
+  };
+  return {
+    enqueueOne: ({ text }) => worqr.enqueue(queue, text),
+    enqueueMany: (payloads) =>
+      worqr.enqueue(
+        queue,
+        payloads.map(({ text }) => text),
+      ),
+    async work(concurrency, onJob) {
+      await worqr.startWorker();
+      await worqr.startWork(queue);
+      const loops = Promise.all(Array.from({ length: concurrency }, () => loop(onJob)));
+      return { close: () => loops };
+    },
+    pending: async () => inHand + (await worqr.countQueue(queue)),
+    close: () => worqr.close(),
+  };
+}

@@ -1,0 +1,87 @@
+import type { Bytes } from '../job/job.js';
+import type { Beat, Store } from './store.js';
+
+/**
+ * What a store does with raw tasks alone, for whoever claims and settles them by hand. The same promises as `Store`: each
+ * verb is one transaction or one script. A token is enough to end or return a lease, whoever holds it.
+ */
+export interface RawStore {
+  /** Puts groups of tasks at the back, each whole or not at all; false: it is unique and an equal unique task waits or is leased. */
+  enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]>;
+  /** Takes up to `n` raw tasks for a session that exists, and prolongs it. The nonce is part of every token. */
+  take(session: Beat, n: number, nonce: string): Promise<Take>;
+  /** Ends leases and tells whoever listens; false where a lease is gone. */
+  finish(queue: string, ends: readonly TaskEnd[]): Promise<boolean[]>;
+  /** How many raw tasks wait. */
+  count(queue: string): Promise<number>;
+  /** The same, asked by somebody who wants some: of an empty queue it is told when something comes. */
+  waiting(queue: string): Promise<number>;
+  /** The task that is next. */
+  peek(queue: string): Promise<Bytes | undefined>;
+  /** Every waiting raw task, next one first. O(n). */
+  tasks(queue: string): Promise<Bytes[]>;
+  /** Removes every waiting task that equals this one and tells whoever listens; returns how many. O(n). */
+  remove(queue: string, task: Bytes): Promise<number>;
+  /** Removes every waiting raw task and tells whoever listens. */
+  clear(queue: string): Promise<void>;
+  /** Tokens of leased tasks that equal this one. O(what is leased). */
+  matching(queue: string, task: Bytes): Promise<string[]>;
+  /** Declares a session dead, as if its lease had ended: it takes nothing more, and the next sweep returns what it holds. */
+  doom(queue: string, worker: string): Promise<boolean>;
+  /** Ends a session that has expired and holds nothing. */
+  bury(queue: string, worker: string): Promise<void>;
+  /** Replaces what a live session says of itself; false when it is gone. */
+  inform(queue: string, worker: string, info: string): Promise<boolean>;
+  /** Hears what befalls the raw tasks of a queue. News may be lost, never invented. */
+  listen(queue: string, listener: (news: News) => void): Ear;
+}
+
+/** Sessions here belong to workers rather than to one of their queues. No queue of a user can be called so. */
+export const ROLL = '';
+
+/** Tasks of one group per call. */
+export const MAX_GROUP = 10_000;
+
+export interface TaskGroup {
+  tasks: readonly Bytes[];
+  unique: boolean;
+}
+
+/** The bytes of tasks may be parts of one buffer: who wants to keep them for long makes copies. */
+export interface Take {
+  /** `lost`: there is no such session, or it was declared dead. */
+  status: 'ok' | 'paused' | 'lost';
+  taken: { token: string; task: Bytes }[];
+}
+
+export interface TaskEnd {
+  token: string;
+  /** JSON text for the `done` news. */
+  result?: string;
+}
+
+export type News =
+  /** Tasks came or came back; no count: somebody saw some waiting. */
+  | { type: 'work'; count?: number }
+  /** Read on demand: most who listen want other news. */
+  | { type: 'done'; read: () => TaskDone[] }
+  | { type: 'cancel'; task: Bytes }
+  | { type: 'delete' }
+  /** Something may have been missed. */
+  | { type: 'reset' };
+
+export interface TaskDone {
+  worker: string;
+  token: string;
+  task: Bytes;
+  result?: string;
+}
+
+export interface Ear {
+  /** Settles once nothing more can be missed, or the attempt to listen has failed; never rejects. */
+  ready: Promise<void>;
+  stop(): void;
+}
+
+/** A store that has them. */
+export type HandStore = Store & { readonly raw: RawStore };

@@ -1,0 +1,16 @@
+-- clear: every waiting raw task. ARGV: now. Reply: how many there were.
+local n = call('LLEN', list)
+allow_oom()
+if call('EXISTS', stem .. 'ready', stem .. 'prio', stem .. 'scheduled', stem .. 'blocked') == 0 then
+  call('HDEL', stem .. 'meta', 'bytes')
+else
+  -- jobs wait too: what is left to count is theirs
+  local bytes = 0
+  for from = 0, n - 1, 1000 do
+    for _, task in ipairs(call('LRANGE', list, from, from + 999)) do bytes = bytes + #task end
+  end
+  weigh(-bytes)
+end
+call('UNLINK', list, stem .. 'seals')
+call('PUBLISH', stem .. 'news', 'k')
+return n

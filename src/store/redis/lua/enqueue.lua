@@ -1,0 +1,45 @@
+-- enqueue: groups of raw tasks to the back of the plain list, each whole or not at all.
+-- ARGV: now, packed list of groups: 'p' (plain) or 'u' (unique) and the number of tasks, task…
+-- Reply: numbers of the unique groups that were refused: an equal unique task waits or is leased.
+local items = cmsgpack.unpack(ARGV[2])
+local seals, sealed = stem .. 'seals', stem .. 'sealed'
+-- A list that somebody emptied by hand has taken the tasks of waiting seals along.
+local stale = call('LLEN', list) == 0
+
+local function is_free(from, to)
+  local seen = {}
+  for i = from, to do
+    local task = items[i]
+    if seen[task] or call('HEXISTS', sealed, task) == 1 then return false end
+    if not stale and call('SISMEMBER', seals, task) == 1 then return false end
+    seen[task] = true
+  end
+  return true
+end
+
+local reply, pushed, bytes, p, group = {}, 0, 0, 1, 0
+while p <= #items do
+  local unique, n = string.byte(items[p]) == 117, tonumber(string.sub(items[p], 2))
+  local first, last = p + 1, p + n
+  group = group + 1
+  if unique and not is_free(first, last) then
+    reply[#reply + 1] = group
+  else
+    for i = first, last, 1000 do
+      local stop = math.min(i + 999, last)
+      call('LPUSH', list, unpack(items, i, stop))
+      if stale then call('UNLINK', seals) end
+      stale = false
+      if unique then call('SADD', seals, unpack(items, i, stop)) end
+    end
+    for i = first, last do bytes = bytes + #items[i] end
+    pushed = pushed + n
+  end
+  p = last + 1
+end
+if pushed > 0 then
+  weigh(bytes)
+  call('PUBLISH', stem .. 'news', 'w' .. pushed)
+  wake(true)
+end
+return reply

@@ -1,0 +1,6 @@
+-- inform: what a live session says of itself. ARGV: now, worker, info. Reply: 1, or 0 when it is gone.
+allow_oom()
+local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])
+if not deadline or tonumber(deadline) < 0 then return 0 end
+call('HSET', stem .. 'info', ARGV[2], ARGV[3])
+return 1

@@ -1,0 +1,32 @@
+import { randomBytes } from 'node:crypto';
+import { CroreError } from '../errors.js';
+
+/** A process id is the lease's token and the queue: all that is needed to finish or return it, from anywhere. */
+export function processId(queue: string, token: string): string {
+  return `${token}:${queue}`;
+}
+
+export function parseProcessId(id: unknown): { token: string; queue: string } {
+  const match = typeof id === 'string' ? /^(\d+\.[\w.-]{3,100}):(.+)$/s.exec(id) : null;
+  if (!match) throw new CroreError('PROCESS_GONE', `${shown(id)} is not the id of a process`);
+  return { token: match[1]!, queue: match[2]! };
+}
+
+export function gone(id: string): CroreError {
+  const text = `process ${shown(id)} is gone: it was finished or returned, or its worker was lost`;
+  return new CroreError('PROCESS_GONE', text);
+}
+
+/** Each session has a name of its own: one that was lost must never be taken for its successor. */
+export function sessionName(workerId: string): string {
+  return `${workerId}~${randomBytes(9).toString('base64url')}`;
+}
+
+export function workerOf(session: string): string {
+  // workers of the engine have names of another form
+  return session.at(-13) === '~' ? session.slice(0, -13) : session;
+}
+
+function shown(id: unknown): string {
+  return typeof id === 'string' ? `'${id.slice(0, 120)}'` : `of type ${typeof id}`;
+}

@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto';
+import { checkInteger, checkName, checkOptions, describe } from '../engine/check.js';
+import type { Care } from '../engine/duties.js';
+import { CroreError } from '../errors.js';
+import { openClients, openStore } from '../store/open.js';
+import type { HandStore } from '../store/raw.js';
+import { parseStoreUrl, redact } from '../store/url.js';
+
+/** A connection of ioredis (a single server, Sentinel or Cluster) that the application already has. */
+export interface GivenClient {
+  readonly status: string;
+  duplicate(...args: never[]): unknown;
+}
+
+/** Where Redis is, or the connections that lead there. */
+export interface WorqrRedisOptions {
+  /** Default localhost. */
+  host?: string;
+  /** Default 6379. */
+  port?: number;
+  username?: string;
+  password?: string;
+  db?: number;
+  /** For commands; stays open when the instance is closed. */
+  data?: GivenClient;
+  /** For pub/sub, so it must be another connection than `data`; stays open when the instance is closed. */
+  subscribe?: GivenClient;
+}
+
+export interface WorqrOptions {
+  /** Instances with the same prefix share their queues; default `worqr`. */
+  redisKeyPrefix?: string;
+  /** Default random. */
+  workerId?: string;
+  /** Seconds after which a worker that does not beat is dead; default 3. Negative: a permanent worker that never expires. */
+  workerTimeout?: number;
+  /** Milliseconds between heartbeats; default 1000. */
+  workerHeartbeatInterval?: number;
+  /** Milliseconds between looks at workers of other queues; default 10000. */
+  workerCleanupInterval?: number;
+  /** Emits `debug` with a picture of this instance; default false. */
+  debugMode?: boolean;
+  /** Milliseconds between `debug` events; default 1000. */
+  debugInterval?: number;
+  /** Tasks come as Buffers in place of strings; default false. */
+  binary?: boolean;
+  /** Milliseconds any call to the store may take; default 10000. */
+  timeout?: number;
+}
+
+export interface ResolvedOptions {
+  open: () => Promise<HandStore>;
+  workerId: string;
+  /** Milliseconds; a century for a permanent worker. */
+  lease: number;
+  permanent: boolean;
+  beat: number;
+  cleanup: number;
+  /** Milliseconds between `debug` events, if any are wanted. */
+  debug: number | undefined;
+  binary: boolean;
+  timeout: number;
+}
+
+/** Longest time between sweeps of a queue that is worked on, and longest gap between them that is no standstill. */
+const SWEEP = 1_000;
+const STANDSTILL = 3_000;
+
+const DEFAULTS = Object.freeze({
+  redisKeyPrefix: 'worqr',
+  workerTimeout: 3,
+  workerHeartbeatInterval: 1_000,
+  workerCleanupInterval: 10_000,
+  debugInterval: 1_000,
+  timeout: 10_000,
+});
+
+const KNOWN = [
+  'redisKeyPrefix',
+  'workerId',
+  'workerTimeout',
+  'workerHeartbeatInterval',
+  'workerCleanupInterval',
+  'debugMode',
+  'debugInterval',
+  'binary',
+  'timeout',
+] as const;
+
+const KNOWN_REDIS = ['host', 'port', 'username', 'password', 'db', 'data', 'subscribe'] as const;
+const CENTURY = 100 * 365 * 86_400_000;
+/** What a timer can hold. */
+const LONGEST = 2 ** 31 - 1;
+
+export function resolveOptions(redis: string | WorqrRedisOptions, options: WorqrOptions): ResolvedOptions {
+  checkOptions(options, KNOWN, 'Worqr options');
+  const ms = (name: 'workerHeartbeatInterval' | 'workerCleanupInterval' | 'debugInterval' | 'timeout') =>
+    checkInteger(options[name] ?? DEFAULTS[name], name, 1, LONGEST);
+  const { lease, permanent } = resolveLease(options.workerTimeout ?? DEFAULTS.workerTimeout);
+  const beat = ms('workerHeartbeatInterval');
+  if (beat >= lease) {
+    const text = `workerHeartbeatInterval (${beat} ms) must be shorter than workerTimeout (${lease} ms)`;
+    throw new CroreError('BAD_OPTION', text);
+  }
+  const timeout = ms('timeout');
+  const debugInterval = ms('debugInterval');
+  return {
+    open: resolveOpener(redis, options.redisKeyPrefix, timeout),
+    workerId: options.workerId === undefined ? randomUUID() : checkName(options.workerId, 'workerId'),
+    lease,
+    permanent,
+    beat,
+    cleanup: ms('workerCleanupInterval'),
+    debug: checkFlag(options.debugMode, 'debugMode') ? debugInterval : undefined,
+    binary: checkFlag(options.binary, 'binary'),
+    timeout,
+  };
+}
+
+/** How an instance looks after queues: often enough that a gap between sweeps tells of a store that stood still. */
+export function careOf({ lease, cleanup }: ResolvedOptions): Care {
+  const standstill = Math.min(lease, STANDSTILL);
+  const sweep = Math.max(5, Math.min(SWEEP, cleanup, Math.floor(standstill / 3)));
+  return { lease: standstill, sweep, maxCrashes: 3 };
+}
+
+function resolveLease(seconds: number): { lease: number; permanent: boolean } {
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds === 0 || seconds > LONGEST / 1_000) {
+    const text = `workerTimeout must be seconds, or negative for a worker that never expires, not ${describe(seconds)}`;
+    throw new CroreError('BAD_OPTION', text);
+  }
+  return seconds < 0
+    ? { lease: CENTURY, permanent: true }
+    : { lease: Math.max(1, Math.round(seconds * 1_000)), permanent: false };
+}
+
+function checkFlag(value: unknown, name: string): boolean {
+  if (value === undefined || typeof value === 'boolean') return value === true;
+  throw new CroreError('BAD_OPTION', `${name} must be true or false, not ${describe(value)}`);
+}
+
+/** Everything that can be wrong is found here, before anything is opened. */
+function resolveOpener(
+  redis: string | WorqrRedisOptions,
+  prefix: string | undefined,
+  timeout: number,
+): () => Promise<HandStore> {
+  if (prefix !== undefined) checkPrefix(prefix);
+  if (typeof redis === 'string') return openerOfUrl(redis, prefix, timeout);
+  checkOptions(redis, KNOWN_REDIS, 'Worqr Redis options');
+  if (redis.data === undefined && redis.subscribe === undefined) {
+    return openerOfUrl(toUrl(redis), prefix, timeout);
+  }
+  const clients = { data: checkClient(redis.data, 'data'), subscribe: checkClient(redis.subscribe, 'subscribe') };
+  if (clients.data === clients.subscribe) {
+    throw new CroreError(
+      'BAD_OPTION',
+      'data and subscribe must be separate connections: one in pub/sub takes no commands',
+    );
+  }
+  for (const name of ['host', 'port', 'username', 'password', 'db'] as const) {
+    if (redis[name] !== undefined)
+      throw new CroreError('BAD_OPTION', `${name} makes no sense beside given clients: they are connected already`);
+  }
+  return () => openClients(clients as never, prefix ?? DEFAULTS.redisKeyPrefix, { timeout });
+}
+
+function checkPrefix(prefix: unknown): void {
+  if (typeof prefix === 'string' && prefix !== '' && !/[{}\0]/.test(prefix)) return;
+  throw new CroreError('BAD_OPTION', `redisKeyPrefix ${describe(prefix)} must be text without braces or NUL`);
+}
+
+function openerOfUrl(url: string, prefix: string | undefined, timeout: number): () => Promise<HandStore> {
+  const parsed = parseStoreUrl(url);
+  if (parsed.kind === 'grpc')
+    throw new CroreError('BAD_URL', `Worqr needs a store of its own, sqlite: or redis:, not '${redact(url)}'`);
+  const open = (full: string) => openStore(full, { timeout }) as Promise<HandStore>;
+  if (parsed.kind === 'sqlite') return () => open(url);
+  const chosen = /[?&]prefix=/.test(url) ? parsed.prefix : undefined;
+  if (chosen !== undefined && prefix !== undefined && chosen !== prefix) {
+    const text = `the URL '${redact(url)}' and redisKeyPrefix '${prefix}' name different prefixes`;
+    throw new CroreError('BAD_OPTION', text);
+  }
+  const full =
+    chosen === undefined
+      ? `${url}${url.includes('?') ? '&' : '?'}prefix=${encodeURIComponent(prefix ?? DEFAULTS.redisKeyPrefix)}`
+      : url;
+  return () => open(full);
+}
+
+function toUrl({ host = 'localhost', port = 6379, username, password, db }: WorqrRedisOptions): string {
+  if (typeof host !== 'string' || host === '' || /[/?#@,\s]/.test(host))
+    throw new CroreError('BAD_OPTION', `host ${describe(host)} is not the name or address of a host`);
+  checkInteger(port, 'port', 1, 65_535);
+  if (db !== undefined) checkInteger(db, 'db', 0, 99_999);
+  for (const [name, value] of Object.entries({ username, password })) {
+    if (value !== undefined && value !== null && typeof value !== 'string')
+      throw new CroreError('BAD_OPTION', `${name} must be a string`);
+  }
+  const login =
+    password || username ? `${encodeURIComponent(username ?? '')}:${encodeURIComponent(password ?? '')}@` : '';
+  const name = host.includes(':') ? `[${host.replace(/^\[|\]$/g, '')}]` : host;
+  return `redis://${login}${name}:${port}${db === undefined ? '' : `/${db}`}`;
+}
+
+/** Only ioredis: another library's client would fail in ways that nobody could make sense of. */
+function checkClient(client: unknown, what: string): GivenClient | undefined {
+  if (client === undefined) return undefined;
+  const { status, callBuffer, duplicate, options } = (client ?? {}) as Record<string, unknown>;
+  const isOurs = typeof status === 'string' && typeof callBuffer === 'function' && typeof duplicate === 'function';
+  if (!isOurs) throw new CroreError('BAD_OPTION', `${what} is not a client of ioredis, the one library Worqr can use`);
+  const { keyPrefix, replyMapping } = (options ?? {}) as Record<string, unknown>;
+  if (keyPrefix) throw new CroreError('BAD_OPTION', `${what} has a keyPrefix: use redisKeyPrefix in its place`);
+  if (replyMapping === 'resp3')
+    throw new CroreError('BAD_OPTION', `${what} has replyMapping 'resp3', which Worqr cannot read`);
+  return client as GivenClient;
+}

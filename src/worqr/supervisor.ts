@@ -1,0 +1,121 @@
+import type { Care } from '../engine/duties.js';
+import { sweepQueue } from '../engine/sweeper.js';
+import { ROLL } from '../store/raw.js';
+import type { Desk } from './link.js';
+import { workerOf } from './names.js';
+
+/** A worker as the roll knows it. */
+export interface Enrolled {
+  session: string;
+  workerId: string;
+  deadline: number;
+  /** Its session at each queue it works on. */
+  queues: Record<string, string>;
+}
+
+/** Looks that a queue of a dead worker gets before the next round has to go on. */
+const MOST_LOOKS = 10;
+
+/** What the instances do for each other: notice the dead and return their work. */
+export class Supervisor {
+  /** Expired workers that work on nothing, and when we first saw them so. */
+  readonly #seen = new Map<string, number>();
+  #running: Promise<void> | undefined;
+
+  constructor(
+    private readonly desk: () => Promise<Desk>,
+    /** How a queue is looked after: as often as its shortest lease asks for. */
+    private readonly care: Care,
+  ) {}
+
+  /** Everybody on the roll, dead or alive. */
+  async roll(): Promise<Enrolled[]> {
+    const { store } = await this.desk();
+    return (await store.workers(ROLL)).map(({ id, deadline, info }) => ({
+      session: id,
+      workerId: workerOf(id),
+      deadline,
+      queues: readQueues(info),
+    }));
+  }
+
+  async living(): Promise<Enrolled[]> {
+    const { store } = await this.desk();
+    return (await this.roll()).filter(({ deadline }) => deadline > store.now());
+  }
+
+  /** Returns the work of every worker whose lease has ended. A round that is under way serves all who ask. */
+  cleanup(): Promise<void> {
+    this.#running ??= this.#cleanup().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  /** Declares a worker dead and returns its work, from all queues; whoever it was learns it by its next heartbeat. */
+  async fail(workerId: string): Promise<void> {
+    for (const worker of await this.roll()) {
+      if (worker.workerId === workerId) await this.failSessions(worker.session, Object.entries(worker.queues));
+    }
+  }
+
+  async failSessions(enrolled: string, queues: readonly (readonly [string, string])[]): Promise<void> {
+    const { store } = await this.desk();
+    await store.raw.doom(ROLL, enrolled);
+    await Promise.all(queues.map(([queue, session]) => this.failSession(queue, session)));
+    await store.raw.bury(ROLL, enrolled);
+  }
+
+  async failSession(queue: string, session: string): Promise<void> {
+    const { store } = await this.desk();
+    await store.raw.doom(queue, session);
+    await this.#returnWork(queue, session);
+  }
+
+  async #cleanup(): Promise<void> {
+    const { store } = await this.desk();
+    const expired = (await this.roll()).filter(({ deadline }) => deadline <= store.now());
+    const names = new Set(expired.map(({ session }) => session));
+    for (const session of this.#seen.keys()) if (!names.has(session)) this.#seen.delete(session);
+    await Promise.all(expired.map((worker) => this.#retire(worker)));
+  }
+
+  async #retire({ session, deadline, queues }: Enrolled): Promise<void> {
+    const { store } = await this.desk();
+    const work = Object.entries(queues);
+    const done = await Promise.all(work.map(([queue, name]) => this.#returnWork(queue, name)));
+    if (done.includes(false)) return;
+    // Of a worker with no queue nothing but the clock speaks: it gets a second chance, for the store may have stood still.
+    const first = this.#seen.get(session) ?? performance.now();
+    this.#seen.set(session, first);
+    if (work.length === 0 && deadline >= 0 && performance.now() - first < this.care.lease) return;
+    await store.raw.bury(ROLL, session);
+    this.#seen.delete(session);
+  }
+
+  /**
+   * Sweeps a queue until this session is gone from it. A sweep that finds nobody has looked for a lease only grants time: so
+   * it is repeated for about two leases. False: not yet, or the session is alive after all.
+   */
+  async #returnWork(queue: string, session: string): Promise<boolean> {
+    const { store, engine } = await this.desk();
+    for (let look = 0; look < MOST_LOOKS; look++) {
+      await sweepQueue(engine, queue, { ...this.care, sweep: 0 });
+      const found = (await store.workers(queue)).find(({ id }) => id === session);
+      if (!found) return true;
+      const isDead = found.deadline <= store.now() + this.care.lease;
+      if (!isDead) return false;
+      await new Promise((resolve) => setTimeout(resolve, found.deadline < 0 ? 0 : this.care.sweep));
+    }
+    return false;
+  }
+}
+
+function readQueues(info: string): Record<string, string> {
+  try {
+    const { queues } = JSON.parse(info) as { queues?: Record<string, string> };
+    return queues ?? {};
+  } catch {
+    return {};
+  }
+}

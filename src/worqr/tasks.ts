@@ -1,0 +1,37 @@
+import { describe } from '../engine/check.js';
+import { checkSize, encodeValue } from '../engine/payload.js';
+import { CroreError } from '../errors.js';
+import type { Bytes } from '../job/job.js';
+import { MAX_GROUP } from '../store/raw.js';
+
+const MAX_TASK = 16 * 1024 * 1024;
+const MAX_RESULT = 1024 * 1024;
+
+/** The bytes of a task. */
+export function toBytes(task: unknown): Bytes {
+  const bytes = typeof task === 'string' ? Buffer.from(task) : task;
+  if (!(bytes instanceof Uint8Array))
+    throw new CroreError('BAD_PAYLOAD', `a task must be a string or bytes, not ${describe(task)}`);
+  checkSize(bytes, 'the task', MAX_TASK);
+  return bytes;
+}
+
+/** The tasks of one call: one script takes them all. */
+export function toGroup(task: unknown): Bytes[] {
+  if (!Array.isArray(task)) return [toBytes(task)];
+  if (task.length > MAX_GROUP) {
+    const text = `one call takes at most ${MAX_GROUP} tasks, not ${task.length}: nothing was enqueued`;
+    throw new CroreError('BAD_PAYLOAD', text);
+  }
+  return task.map(toBytes);
+}
+
+export function toResult(result: unknown): string | undefined {
+  if (result === undefined) return undefined;
+  if (result instanceof Uint8Array) throw new CroreError('BAD_PAYLOAD', 'a result must be JSON, not bytes');
+  return encodeValue(result, 'the result', MAX_RESULT) as string;
+}
+
+export function asBuffer(bytes: Bytes): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,130 @@
+import type { EventEmitter } from 'node:events';
+import { checkName } from '../engine/check.js';
+import type { Bytes } from '../job/job.js';
+import type { News, TaskDone } from '../store/raw.js';
+import { Ears } from './ears.js';
+import type { Link } from './link.js';
+import { workerOf } from './names.js';
+import { asBuffer } from './tasks.js';
+
+export interface VoiceSetup {
+  emitter: EventEmitter;
+  link: Link;
+  timeout: number;
+  binary: boolean;
+  isWorking: (queue: string) => boolean;
+  /** Something may wait in a queue that is worked on. */
+  look: (queue: string) => void;
+}
+
+/** Events that are no queue's. */
+const OWN_EVENTS = new Set(['error', 'debug', 'newListener', 'removeListener']);
+
+/** Turns news of the store into events of an instance: of the queues that it has listeners for, or works on. */
+export class Voice {
+  readonly #setup: VoiceSetup;
+  readonly #ears: Ears;
+
+  constructor(setup: VoiceSetup) {
+    this.#setup = setup;
+    const hear = (queue: string, news: News) => this.#hear(queue, news);
+    this.#ears = new Ears(setup.link, setup.timeout, hear, (queue) => this.#isWanted(queue));
+    setup.emitter.on('newListener', (name) => this.#listenTo(name));
+    setup.emitter.on('removeListener', (name) => this.release(name));
+  }
+
+  /** Listens to a queue; resolves once nothing more can be missed. */
+  open(queue: string): Promise<void> {
+    return this.#ears.open(queue);
+  }
+
+  /** Resolves when a subscription that is on its way stands; undefined when none is. */
+  settled(queue: string): Promise<void> | undefined {
+    return this.#ears.settled(queue);
+  }
+
+  /** Listens no longer, unless somebody still wants it. */
+  release(name: string | symbol): void {
+    if (typeof name === 'string' && !this.#isWanted(name)) this.#ears.close(name);
+  }
+
+  close(): void {
+    this.#ears.closeAll();
+  }
+
+  /** Whoever does not work on a queue may not dequeue, so it is not asked to. */
+  work(queue: string, count: number): void {
+    if (this.#setup.isWorking(queue)) this.#tell(queue, 'work', String(count));
+  }
+
+  trouble(error: Error, what: string): void {
+    const { emitter } = this.#setup;
+    if (emitter.listenerCount('error') === 0) {
+      process.stderr.write(`worqr: ${what}: ${error.message}\n`);
+      return;
+    }
+    try {
+      emitter.emit('error', error);
+    } catch (thrown) {
+      process.stderr.write(`worqr: error listener: ${(thrown as Error).message}\n`);
+    }
+  }
+
+  #isWanted(queue: string): boolean {
+    return this.#setup.emitter.listenerCount(queue) > 0 || this.#setup.isWorking(queue);
+  }
+
+  #listenTo(name: string | symbol): void {
+    if (typeof name !== 'string' || OWN_EVENTS.has(name) || this.#setup.link.closed) return;
+    try {
+      void this.#ears.open(checkName(name, 'queue name'));
+    } catch {
+      // no queue can have this name
+    }
+  }
+
+  #hear(queue: string, news: News): void {
+    const { emitter, look, isWorking } = this.#setup;
+    switch (news.type) {
+      case 'work':
+        if (news.count !== undefined) this.work(queue, news.count);
+        else if (isWorking(queue)) look(queue);
+        return;
+      case 'done':
+        if (emitter.listenerCount(queue) === 0) return;
+        for (const end of news.read()) this.#tell(queue, 'done', this.#doneMessage(end));
+        return;
+      case 'cancel':
+        this.#tell(queue, 'cancel', this.#cancelMessage(news.task));
+        return;
+      case 'delete':
+        this.#tell(queue, 'delete', '');
+        return;
+      case 'reset':
+        if (isWorking(queue)) look(queue);
+        return;
+    }
+  }
+
+  #cancelMessage(task: Bytes): string | Buffer {
+    return this.#setup.binary ? Buffer.from(task) : asBuffer(task).toString();
+  }
+
+  /** Bytes that may be no text stand there in base64. */
+  #doneMessage({ worker, task, result }: TaskDone): string {
+    const shown = asBuffer(task).toString(this.#setup.binary ? 'base64' : 'utf8');
+    const head = JSON.stringify({ workerId: workerOf(worker), task: shown });
+    return result === undefined ? head : `${head.slice(0, -1)},"result":${result}}`;
+  }
+
+  /** A listener that throws must not take the connection down with it. */
+  #tell(queue: string, type: string, message: string | Buffer): void {
+    const { emitter } = this.#setup;
+    if (emitter.listenerCount(queue) === 0) return;
+    try {
+      emitter.emit(queue, type, message);
+    } catch (error) {
+      this.trouble(error as Error, `listener of queue '${queue}'`);
+    }
+  }
+}

@@ -1,0 +1,325 @@
+import { EventEmitter } from 'node:events';
+import { checkName } from '../engine/check.js';
+import { CroreError } from '../errors.js';
+import type { Bytes } from '../job/job.js';
+import { type Desk, Link } from './link.js';
+import { Member } from './member.js';
+import { gone, parseProcessId, processId } from './names.js';
+import { careOf, type ResolvedOptions, resolveOptions, type WorqrOptions, type WorqrRedisOptions } from './options.js';
+import { Supervisor } from './supervisor.js';
+import { asBuffer, toBytes, toGroup, toResult } from './tasks.js';
+import { Voice } from './voice.js';
+
+/** A task that is being worked on. */
+export interface Process<Task = string> {
+  id: string;
+  task: Task;
+}
+
+/** What `debug` tells of an instance. */
+export interface DebugInfo {
+  workerId: string;
+  started: boolean;
+  queues: { queue: string; waiting: number; processes: number }[];
+}
+
+/** Milliseconds between looks at queues with nothing to do: a message that was missed strands nothing for longer. */
+const SLOW_POLL = 5_000;
+
+/**
+ * Plain tasks in plain queues, taken and finished by hand. `on(queue, (type, message) => …)` hears `work` (how many; only
+ * while this instance works on the queue), `done` (JSON of workerId, task and result), `cancel` (the task) and `delete`;
+ * `error` and `debug` are events of the instance.
+ */
+export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
+  readonly #options: ResolvedOptions;
+  readonly #link: Link;
+  readonly #voice: Voice;
+  readonly #supervisor: Supervisor;
+  /** What a started worker does again and again. */
+  readonly #duties: NodeJS.Timeout[] = [];
+  #debugTimer: NodeJS.Timeout | undefined;
+  #member: Member | undefined;
+  #starting: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(redis: string | WorqrRedisOptions, options: WorqrOptions = {}) {
+    super();
+    this.#options = resolveOptions(redis, options);
+    const { open, timeout, binary, debug } = this.#options;
+    this.#link = new Link(open, timeout, (error, what) => this.#voice.trouble(error, what));
+    this.#supervisor = new Supervisor(() => this.#link.desk(), careOf(this.#options));
+    this.#voice = new Voice({
+      emitter: this,
+      link: this.#link,
+      timeout,
+      binary,
+      isWorking: (queue) => this.#member?.posts.has(queue) === true,
+      look: (queue) => this.#attempt(`looking at queue '${queue}'`, () => this.requestWork(queue)),
+    });
+    if (debug !== undefined) this.#debugTimer = this.#every(debug, 'debug', () => this.#debug()).unref();
+  }
+
+  /** Puts one task, or an array of them as a whole, at the back. Unique: refused while an equal unique one is anywhere. */
+  async enqueue(queue: string, task: string | Bytes | readonly (string | Bytes)[], unique = false): Promise<void> {
+    const tasks = toGroup(task);
+    const { calls } = this.#ready(queue) ?? (await this.#at(queue));
+    if (tasks.length === 0) return;
+    if (await calls.enqueue(queue, { tasks, unique: unique === true })) return;
+    const which = tasks.length === 1 ? 'an equal unique task' : 'a task equal to one of these';
+    throw new CroreError('DUPLICATE_TASK', `queue '${queue}': ${which} is waiting or in process`);
+  }
+
+  /** Names of the queues in which tasks wait. */
+  async getQueues(): Promise<string[]> {
+    const { store } = await this.#link.desk();
+    const names = await store.queues();
+    const counts = await Promise.all(names.map((name) => store.raw.count(name)));
+    return names.filter((_name, i) => counts[i]! > 0);
+  }
+
+  /** The task that is next, or null. */
+  async peekQueue(queue: string): Promise<Task | null> {
+    const { store } = await this.#at(queue);
+    const task = await store.raw.peek(queue);
+    return task === undefined ? null : this.#task(task);
+  }
+
+  async countQueue(queue: string): Promise<number> {
+    const { store } = await this.#at(queue);
+    return store.raw.count(queue);
+  }
+
+  /** Every waiting task, next one first. Costs time in proportion to their number. */
+  async getTasks(queue: string): Promise<Task[]> {
+    const { store } = await this.#at(queue);
+    return (await store.raw.tasks(queue)).map((task) => this.#task(task));
+  }
+
+  /** Removes the waiting tasks; what is in process stays. */
+  async deleteQueue(queue: string): Promise<void> {
+    const { store } = await this.#at(queue);
+    await store.raw.clear(queue);
+  }
+
+  /** Removes every waiting instance of a task, and tells those who have one in process. O(n). */
+  async cancelTasks(queue: string, task: string | Bytes): Promise<void> {
+    const bytes = toBytes(task);
+    const { store } = await this.#at(queue);
+    await store.raw.remove(queue, bytes);
+  }
+
+  /** Starts this worker; it has to be started before it can work, and again after it was lost or failed. */
+  startWorker(): Promise<void> {
+    if (this.#member) return Promise.resolve();
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = undefined;
+    });
+    return this.#starting;
+  }
+
+  getWorkerId(): string {
+    return this.#options.workerId;
+  }
+
+  /** Ids of the living workers. */
+  async getWorkers(): Promise<string[]> {
+    return [...new Set((await this.#supervisor.living()).map(({ workerId }) => workerId))];
+  }
+
+  /** Queues that a worker, by default this one, works on. */
+  async getWorkingQueues(workerId: string = this.#options.workerId): Promise<string[]> {
+    const workers = (await this.#supervisor.living()).filter((worker) => worker.workerId === workerId);
+    return [...new Set(workers.flatMap(({ queues }) => Object.keys(queues)))];
+  }
+
+  /** Works on a queue from now on: `work` events come, and `dequeue` is allowed. */
+  async startWork(queue: string): Promise<void> {
+    checkName(queue, 'queue name');
+    const member = this.#started('startWork');
+    await this.#voice.open(queue);
+    await member.work(queue);
+    await this.requestWork(queue);
+  }
+
+  /** Emits `work` here if anything waits. */
+  async requestWork(queue: string): Promise<void> {
+    const { store } = await this.#at(queue);
+    const count = await store.raw.waiting(queue);
+    if (count > 0) this.#voice.work(queue, count);
+  }
+
+  /** Works on a queue no longer; what this worker has in process there goes back to the front. */
+  async stopWork(queue: string): Promise<void> {
+    await this.#at(queue);
+    await this.#member?.stop(queue);
+    this.#voice.release(queue);
+  }
+
+  /** The next task as a process of this worker, or null when none waits. Calls made together travel together. */
+  async dequeue(queue: string): Promise<Process<Task> | null> {
+    checkName(queue, 'queue name');
+    const taken = await this.#started('dequeue').post(queue).take();
+    return taken ? { id: processId(queue, taken.token), task: this.#task(taken.task) } : null;
+  }
+
+  /** A process is done: its task is gone for good, and listeners hear `done` with the result. */
+  async finishProcess(id: string, result?: unknown): Promise<void> {
+    const { token, queue } = parseProcessId(id);
+    const json = toResult(result);
+    const { calls } = this.#ready(queue) ?? (await this.#at(queue));
+    const held = await calls.finish(queue, json === undefined ? { token } : { token, result: json });
+    this.#forget(queue, token);
+    if (!held) throw gone(id);
+  }
+
+  /** A process is given up: its task goes back to the front of its queue. */
+  async stopProcess(id: string): Promise<void> {
+    const { token, queue } = parseProcessId(id);
+    const { calls } = this.#ready(queue) ?? (await this.#at(queue));
+    const held = await calls.giveBack(queue, token);
+    this.#forget(queue, token);
+    if (!held) throw gone(id);
+  }
+
+  /** Ids of all processes with this task, in every queue. Costs time in proportion to what is in process. */
+  async getMatchingProcesses(task: string | Bytes): Promise<string[]> {
+    const bytes = toBytes(task);
+    const { store } = await this.#link.desk();
+    const matching = async (queue: string) =>
+      (await store.raw.matching(queue, bytes)).map((token) => processId(queue, token));
+    return (await Promise.all((await store.queues()).map(matching))).flat();
+  }
+
+  /** Ends a worker, by default this one: all it has in process goes back to the front of its queues. */
+  async failWorker(workerId: string = this.#options.workerId): Promise<void> {
+    checkName(workerId, 'workerId');
+    await this.#link.desk();
+    // Our own is known by more than its name: one that is started meanwhile is not meant.
+    if (workerId === this.#options.workerId && this.#member) await this.#dismiss()?.end();
+    else await this.#supervisor.fail(workerId);
+  }
+
+  /** Returns the work of all workers whose lease has ended. */
+  cleanupWorkers(): Promise<void> {
+    return this.#supervisor.cleanup();
+  }
+
+  /** Ends this worker if it was started, stops every timer, and closes the connections that were opened here. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #start(): Promise<void> {
+    const desk = await this.#link.desk();
+    const member = new Member({
+      desk,
+      options: this.#options,
+      supervisor: this.#supervisor,
+      care: careOf(this.#options),
+      lost: (error) => {
+        if (this.#member === member) this.#dismiss();
+        this.#voice.trouble(error, 'worker');
+      },
+      trouble: (error, what) => this.#voice.trouble(error, what),
+    });
+    await member.start();
+    if (member.isOver) return;
+    this.#member = member;
+    const { cleanup, beat } = this.#options;
+    this.#duties.push(
+      // The one timer that keeps a process alive: a worker waits for work.
+      this.#every(SLOW_POLL, 'looking for work', () => this.#poll()),
+      this.#every(cleanup, 'cleanup', () => this.#supervisor.cleanup()).unref(),
+      this.#every(beat, 'heartbeat', () => member.beat()).unref(),
+    );
+    this.#attempt('cleanup', () => this.#supervisor.cleanup());
+  }
+
+  async #close(): Promise<void> {
+    await this.#starting?.catch(() => {});
+    await this.#dismiss()
+      ?.end()
+      .catch((error: Error) => this.#voice.trouble(error, 'closing'));
+    clearInterval(this.#debugTimer);
+    this.#voice.close();
+    await this.#link.close();
+  }
+
+  /** There is no started worker any more; returns the one there was. */
+  #dismiss(): Member | undefined {
+    const member = this.#member;
+    this.#member = undefined;
+    for (const timer of this.#duties.splice(0)) clearInterval(timer);
+    return member;
+  }
+
+  /** The store, where nothing has to be waited for. */
+  #ready(queue: string): Desk | undefined {
+    checkName(queue, 'queue name');
+    return this.#voice.settled(queue) ? undefined : this.#link.opened;
+  }
+
+  /** The store, once news of this queue that somebody here waits for can no longer be missed. */
+  async #at(queue: string): Promise<Desk> {
+    checkName(queue, 'queue name');
+    const settled = this.#voice.settled(queue);
+    if (settled) await settled;
+    return this.#link.desk();
+  }
+
+  #started(verb: string): Member {
+    if (this.#closing) throw new CroreError('CLOSED', 'this Worqr has been closed');
+    if (this.#member) return this.#member;
+    throw new CroreError('NOT_STARTED', `${verb}: the worker is not started, call startWorker first`);
+  }
+
+  #task(bytes: Bytes): Task {
+    return (this.#options.binary ? Buffer.from(bytes) : asBuffer(bytes).toString()) as Task;
+  }
+
+  #forget(queue: string, token: string): void {
+    this.#member?.posts.get(queue)?.inHand.delete(token);
+  }
+
+  async #poll(): Promise<void> {
+    for (const [queue, post] of [...(this.#member?.posts ?? [])]) {
+      if (await post.isIdle()) await this.requestWork(queue);
+    }
+  }
+
+  async #debug(): Promise<void> {
+    if (this.listenerCount('debug') === 0) return;
+    const { store } = await this.#link.desk();
+    const pictures = [...(this.#member?.posts ?? [])].map(async ([queue, { inHand }]) => ({
+      queue,
+      waiting: await store.raw.count(queue),
+      processes: inHand.size,
+    }));
+    const started = this.#member !== undefined;
+    const info: DebugInfo = { workerId: this.#options.workerId, started, queues: await Promise.all(pictures) };
+    this.emit('debug', info);
+  }
+
+  /** Runs something again and again, never twice at once. */
+  #every(ms: number, what: string, run: () => Promise<void>): NodeJS.Timeout {
+    let running = false;
+    return setInterval(() => {
+      if (running || this.#closing) return;
+      running = true;
+      this.#attempt(what, () =>
+        run().finally(() => {
+          running = false;
+        }),
+      );
+    }, ms);
+  }
+
+  /** For what no caller waits for. */
+  #attempt(what: string, run: () => Promise<void>): void {
+    run().catch((error: Error) => {
+      if (!this.#closing) this.#voice.trouble(error, what);
+    });
+  }
+}
