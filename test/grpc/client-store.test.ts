@@ -6,6 +6,7 @@ import { startServer } from './support/server.js';
 /** The whole store contract, through a server: a client that brings its engine along must not see a difference. */
 const behindServer: StoreUnderTest = {
   name: 'behind a server',
+  withoutRaw: 'tasks by hand are for those who have the store itself',
   open: async (clock) => {
     // The suite's clock stands still between steps, and so must the server's own sweeps.
     const server = await startServer({ clock, sweep: 3_600_000, grace: 0 });
