@@ -117,7 +117,7 @@ export class Crore {
     const { store } = this.#engine;
     const body = encodeValue(payload, `payload of schedule '${name}'`, this.#setup.maxPayload);
     const since = store.now();
-    const { text, first } = defineSchedule(queue, when, body, jobOptions, options, since);
+    const { text, first } = defineSchedule(name, queue, when, body, jobOptions, options, since);
     const schedule = await store.putSchedule({ name, queue, definition: text, since, next: first });
     this.#scheduling ??= this.#engine.scheduler.watch();
     this.#engine.scheduler.nudge();

@@ -43,8 +43,9 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   #position: string;
   #closed = false;
   #pumping = false;
-  #stirred = false;
-  #wake: (() => void) | undefined;
+  /** How often something has stirred; sleepers compare. */
+  #stirs = 0;
+  readonly #sleepers = new Set<() => void>();
   readonly #types: ReadonlySet<EventType> | undefined;
   readonly #unlisten: () => void;
   readonly #renewal: NodeJS.Timeout;
@@ -52,12 +53,12 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   constructor(
     private readonly engine: Engine,
     private readonly queue: string,
-    position: string,
+    start: string,
     types: readonly EventType[] | undefined,
     private readonly onClosed: () => void,
   ) {
     super();
-    this.#position = position;
+    this.#position = start;
     this.#types = types && new Set([...types, 'gap']);
     this.#unlisten = engine.store.listen(queue, () => this.#stir());
     this.#renewal = setInterval(() => void this.#renew(), RENEW).unref();
@@ -66,7 +67,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     });
   }
 
-  /** Where one would go on. */
+  /** Where one would go on: behind the last event that was handed out. */
   get position(): string {
     return this.#position;
   }
@@ -81,26 +82,32 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     this.onClosed();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<JobEvent, void, undefined> {
+  /** Every iterator, and the emitter, goes its own way from where it begins. */
+  [Symbol.asyncIterator](): AsyncGenerator<JobEvent, void, undefined> {
+    return this.#walk({ position: this.#position });
+  }
+
+  async *#walk(at: { position: string }): AsyncGenerator<JobEvent, void, undefined> {
     while (!this.#closed) {
-      this.#stirred = false;
-      const page = await this.#next();
+      const stirs = this.#stirs;
+      const page = await this.#next(at.position);
       if (!page) return;
       const { events, gap } = page;
-      if (gap && events.length > 0) yield { ...this.#read(events[0]!), type: 'gap', id: '', position: this.#position };
+      if (gap && events.length > 0) yield { ...this.#read(events[0]!), type: 'gap', id: '', position: at.position };
       for (const event of events) {
-        this.#position = event.position;
+        at.position = event.position;
+        if (isLater(event.position, this.#position)) this.#position = event.position;
         if (!this.#types || this.#types.has(event.type)) yield this.#read(event);
         if (this.#closed) return;
       }
-      if (events.length === 0) await this.#sleep();
+      if (events.length === 0) await this.#sleep(stirs);
     }
   }
 
   /** What happened since; nothing once closed, also when the connection went away under the question. */
-  async #next(): Promise<EventPage | undefined> {
+  async #next(position: string): Promise<EventPage | undefined> {
     try {
-      return await this.engine.store.events(this.queue, this.#position, PAGE);
+      return await this.engine.store.events(this.queue, position, PAGE);
     } catch (error) {
       if (this.#closed) return undefined;
       throw error;
@@ -115,40 +122,60 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     return { ...event, error: info };
   }
 
-  /** Feeds the listeners, as long as there are any. */
+  /** Feeds the listeners from the beginning on, over errors of the store and of the listeners. */
   #pump(): void {
     if (this.#pumping) return;
     this.#pumping = true;
     void (async () => {
-      while (!this.#closed) {
+      const at = { position: this.#position };
+      for (let source = this.#walk(at); !this.#closed; ) {
         try {
-          for await (const event of this) {
-            this.emit(event.type, event);
-            this.emit('event', event);
-          }
+          const { value, done } = await source.next();
+          if (done) return;
+          this.#tell(value.type, value);
+          this.#tell('event', value);
         } catch (error) {
-          if (this.listenerCount('error') > 0) this.emit('error', error);
-          else this.engine.onError(error as Error, `events of queue '${this.queue}'`);
-          await this.#sleep();
+          this.#tell('error', error as Error);
+          await this.#sleep(this.#stirs);
+          source = this.#walk(at);
         }
       }
     })();
   }
 
-  #stir(): void {
-    this.#stirred = true;
-    this.#wake?.();
+  /** A listener that throws is its owner's trouble, not that of the others. */
+  #tell(name: string, value: JobEvent | Error): void {
+    const what = `events of queue '${this.queue}'`;
+    if (name === 'error' && this.listenerCount('error') === 0) {
+      this.engine.onError(value as Error, what);
+      return;
+    }
+    for (const listener of this.listeners(name)) {
+      try {
+        listener.call(this, value);
+      } catch (error) {
+        this.engine.onError(error as Error, `a listener to ${what}`);
+      }
+    }
   }
 
-  async #sleep(): Promise<void> {
-    if (this.#stirred || this.#closed) return;
-    let timer: NodeJS.Timeout | undefined;
+  #stir(): void {
+    this.#stirs += 1;
+    for (const wake of [...this.#sleepers]) wake();
+  }
+
+  /** Until something stirs that has not been seen, or for a while. */
+  async #sleep(stirs: number): Promise<void> {
+    if (this.#stirs !== stirs || this.#closed) return;
     await new Promise<void>((resolve) => {
-      this.#wake = resolve;
-      timer = setTimeout(resolve, POLL);
+      const wake = () => {
+        clearTimeout(timer);
+        this.#sleepers.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, POLL);
+      this.#sleepers.add(wake);
     });
-    clearTimeout(timer);
-    this.#wake = undefined;
   }
 
   async #renew(): Promise<void> {
@@ -156,6 +183,12 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
       .record(this.queue, RECORD)
       .catch((error: Error) => this.engine.onError(error, `events of queue '${this.queue}'`));
   }
+}
+
+/** Positions are numbers, or pairs of numbers. */
+function isLater(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((position) => position.split('-').map(Number)) as [number[], number[]];
+  return a[0]! > b[0]! || (a[0] === b[0] && (a[1] ?? 0) > (b[1] ?? 0));
 }
 
 /** Has a queue recorded, and follows it from a position or from now on. */

@@ -4,6 +4,9 @@ import { firing } from './schedules.js';
 
 /** How often schedules of other processes' making are looked for, in milliseconds. */
 const REFRESH = 5_000;
+/** Until what could not fire is tried again. */
+const PAUSE = 1_000;
+const MOST_PASSES = 100;
 
 /**
  * Fires schedules while this process is up. Every process that works or schedules does it; the store lets one of them fire
@@ -67,21 +70,26 @@ export class Scheduler {
     clearTimeout(this.#timer);
   }
 
-  /** Fires each schedule until its next tick lies ahead. */
+  /** Fires each schedule until its next tick lies ahead. What cannot fire now is left for a later round. */
   async #round(): Promise<number | undefined> {
     const { store } = this.engine;
-    let schedules = await store.schedules();
-    for (;;) {
+    for (let pass = 0; ; pass++) {
+      const schedules = await store.schedules();
       const due = schedules.filter(({ next }) => next !== undefined && next <= store.now());
-      if (due.length === 0) return earliest(schedules);
-      for (const schedule of due) await this.#fire(schedule);
-      schedules = await store.schedules();
+      let fired = 0;
+      if (pass < MOST_PASSES) for (const schedule of due) fired += (await this.#fire(schedule)) ? 1 : 0;
+      if (fired === 0) return due.length > 0 ? store.now() + PAUSE : earliest(schedules);
     }
   }
 
-  async #fire(schedule: Schedule): Promise<void> {
-    const { jobs, next, last } = firing(schedule, this.engine.store.now());
-    await this.engine.store.fire(schedule, { jobs, next, last });
+  /** True when this call fired it. One that fails must not keep the others from their ticks. */
+  async #fire(schedule: Schedule): Promise<boolean> {
+    try {
+      return await this.engine.store.fire(schedule, firing(schedule, this.engine.store.now()));
+    } catch (error) {
+      if (!this.#closed) this.engine.onError(error as Error, `schedule '${schedule.name}'`);
+      return false;
+    }
   }
 
   #sleep(next: number | undefined): void {

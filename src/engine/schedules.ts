@@ -52,6 +52,7 @@ export interface NewDefinition {
 
 /** Checks everything a schedule says before anything is stored. */
 export function defineSchedule(
+  name: string,
   queue: string,
   when: When,
   payload: Body,
@@ -65,10 +66,13 @@ export function defineSchedule(
   const catchUp = checkOneOf(options.catchUp ?? 'last', 'schedule: catchUp', ['skip', 'last', 'all']);
   if (jobOptions.expires instanceof Date)
     throw new CroreError('BAD_OPTION', 'schedule: job: expires must be a duration: each job has its own');
-  resolveJob(queue, payload, jobOptions, now);
   const stored = typeof payload === 'string' ? { json: payload } : { bytes: Buffer.from(payload).toString('base64') };
   const definition: Definition = { rule, catchUp, payload: stored, options: jobOptions };
-  return { text: JSON.stringify(definition), first: new Ticks(rule, now).after(now) };
+  const text = JSON.stringify(definition);
+  const first = new Ticks(rule, now).after(now);
+  // What a tick will make is made once for the eye: its id and headers are longer than what was given.
+  if (first !== undefined) firing({ name, queue, definition: text, since: now, next: first }, first);
+  return { text, first };
 }
 
 /** A schedule as people see it. */

@@ -141,15 +141,22 @@ export class Relay {
   async #round(): Promise<'something' | 'nothing' | typeof OCCUPIED> {
     let after = '';
     let found = false;
+    let failure: unknown;
     while (!this.#closed) {
       const from = after;
       const queue = this.ledger.read(() => this.ledger.nextQueue(from));
       if (queue === OCCUPIED) return OCCUPIED;
       if (queue === undefined) break;
-      if ((await this.#send(queue)) === OCCUPIED) return OCCUPIED;
+      try {
+        if ((await this.#send(queue)) === OCCUPIED) return OCCUPIED;
+      } catch (error) {
+        // One queue that cannot take its jobs does not keep the others from theirs.
+        failure ??= error;
+      }
       found = true;
       after = queue;
     }
+    if (failure !== undefined) throw failure;
     return found ? 'something' : 'nothing';
   }
 

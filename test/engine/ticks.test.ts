@@ -96,7 +96,7 @@ describe('ticks of every so often', () => {
 describe('missed ticks', () => {
   const noon = at('2026-06-01T12:00:00Z');
   function missed(catchUp: 'skip' | 'last' | 'all', late: number, cron = '* * * * *') {
-    const { text, first } = defineSchedule('q', cron, 'null', {}, { catchUp }, noon - 1);
+    const { text, first } = defineSchedule('s', 'q', cron, 'null', {}, { catchUp }, noon - 1);
     const schedule = { name: 's', queue: 'q', definition: text, since: noon - 1, next: first! };
     const { jobs, next: following } = firing(schedule, noon + late);
     return { ids: jobs.map((job) => job.id.slice(2, 21)), next: new Date(following!).toISOString().slice(11, 19) };
@@ -123,7 +123,7 @@ describe('missed ticks', () => {
   });
 
   it('fire nothing twice when the clock goes back', () => {
-    const { text, first } = defineSchedule('q', '10s', 'null', {}, {}, noon);
+    const { text, first } = defineSchedule('s', 'q', '10s', 'null', {}, {}, noon);
     const schedule = { name: 's', queue: 'q', definition: text, since: noon, next: first! };
     const { next: following } = firing(schedule, noon + 10_000);
     expect(following).toBe(noon + 20_000); // an hour back, this is what the clock has to reach before anything fires again

@@ -233,6 +233,28 @@ describe.each([
       expect(all.filter((type) => type !== 'progress')).toEqual(['added', 'started', 'retry', 'started', 'done']);
     });
 
+    it('reach a listener and an iterator alike, and a listener that throws troubles nobody else', async () => {
+      const queue = fresh<number>();
+      const events = await queue.events({ types: ['added'] });
+      const heard: string[] = [];
+      const all: string[] = [];
+      events.on('added', ({ id }: JobEvent) => {
+        heard.push(id);
+        throw new Error('a listener of little care');
+      });
+      events.on('event', ({ id }: JobEvent) => all.push(id));
+      const ids = (await queue.addMany(Array.from({ length: 20 }, (_x, payload) => ({ payload })))).map(({ id }) => id);
+      const walked: string[] = [];
+      for await (const { id } of events) {
+        walked.push(id);
+        await new Promise((resolve) => setTimeout(resolve, 2)); // slower than the listeners
+        if (walked.length === 20) break;
+      }
+      await until('all were told', () => all.length === 20);
+      events.close();
+      expect([heard, all, walked]).toEqual([ids, ids, ids]);
+    });
+
     it('end with the connection', async () => {
       const other = await open(url(), { onError: () => {} });
       const events = await other.queue('breadth-closing').events();

@@ -94,6 +94,15 @@ describe.each([
     expect(await crore.schedules()).toEqual(before);
   });
 
+  it('one that cannot fire keeps no other from its ticks, and one that never could is refused', async () => {
+    const long = 'n'.repeat(500);
+    await expect(crore.schedule(long, '1h', { queue: 'long' })).rejects.toMatchObject({ code: 'BAD_NAME' });
+    const headers = { big: 'x'.repeat(16_380) };
+    await expect(crore.schedule('big', '1h', { queue: 'long', headers })).rejects.toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+    });
+  });
+
   it('fire once a tick though five processes are up and some are killed, and none is left out', async () => {
     const setup = { url: url(), queue: 'five', name: 'five', every: '200ms' };
     const programs = Array.from({ length: 5 }, () => new Program('scheduler', setup));

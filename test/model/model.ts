@@ -148,8 +148,9 @@ export class Model {
     if (mode === 'keep' || !first || first.state === 'active' || isTerminal(first.state)) return 'duplicate';
     const now = this.clock();
     if (mode === 'replace') first.payload = job.payload;
-    if ((job.delay ?? 0) > 0 && first.state !== 'ready' && first.attempt === 0) first.runAt = now + job.delay!;
-    this.#keys.set(unique!.key, { id: first.id, until: unique!.ttl > 0 ? now + unique!.ttl : 0 });
+    const waits = first.state === 'blocked' || (first.state === 'scheduled' && first.runAt! > now);
+    if ((job.delay ?? 0) > 0 && waits && first.attempt === 0) first.runAt = now + job.delay!;
+    if (unique!.ttl > 0) this.#keys.set(unique!.key, { id: first.id, until: now + unique!.ttl });
     return mode === 'replace' ? 'replaced' : 'extended';
   }
 
@@ -269,11 +270,13 @@ export class Model {
     };
     const high = line((priority) => priority > 0, n);
     const refs = this.#lines.get(0)?.length ?? 0;
-    const half = (whole: number) => Math.floor(whole / 2) + (whole % 2 === 1 && this.#claims % 2 === 1 ? 1 : 0);
+    const half = (whole: number, turns: number) =>
+      Math.floor(whole / 2) + (whole % 2 === 1 ? Math.floor(this.#claims / turns) % 2 : 0);
+    const turns = [...this.#groups.values()].some((group) => group.line.length > 0) ? 2 : 1;
     const wanted = n - high.length;
-    const grouped = this.#takeGroups(Math.max(half(wanted), wanted - this.#tasks.length - refs));
+    const grouped = this.#takeGroups(Math.max(half(wanted, 1), wanted - this.#tasks.length - refs));
     const want = wanted - grouped.length;
-    const share = Math.min(this.#tasks.length, Math.max(half(want), want - refs), want);
+    const share = Math.min(this.#tasks.length, Math.max(half(want, turns), want - refs), want);
     const raw = this.#tasks.splice(0, share).map((task): Ready => ({ task }));
     const middle = line((priority) => priority === 0, want - raw.length);
     const low = line((priority) => priority < 0, want - raw.length - middle.length);

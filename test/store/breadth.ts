@@ -207,6 +207,30 @@ export function testBreadth({ name, open, firesSchedules = false }: StoreUnderTe
         expect((await entryNames(queue, 9)).sort()).toEqual(['a2', 'b2']);
       });
 
+      it('serves raw tasks, jobs and groups alike, one by one', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.add(queue, [...jobs('n', 20), ...jobs('a', 20, 'A')]);
+        await store.push(
+          queue,
+          Array.from({ length: 20 }, (_x, i) => Buffer.from(`t${i}`)),
+        );
+        const served: string[] = [];
+        for (let i = 0; i < 24; i++) served.push(...(await entryNames(queue, 1)));
+        const of = (kind: string) => served.filter((name) => name.startsWith(kind)).length;
+        expect({ groups: of('a'), jobs: of('n'), tasks: of('t') }).toEqual({ groups: 12, jobs: 6, tasks: 6 });
+      });
+
+      it('lets resting groups go on when their rate is lifted', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.setPace(queue, { group: { rate: { count: 1, per: 3_600_000 } } });
+        await store.add(queue, jobs('a', 2, 'A'));
+        expect(await entryNames(queue, 9)).toEqual(['a0']);
+        await store.setPace(queue, {});
+        expect(await entryNames(queue, 9)).toEqual(['a1']);
+      });
+
       it('shows, cancels, revives and forgets jobs of groups as any other', async () => {
         const queue = newQueue();
         await joined(queue);
@@ -309,6 +333,23 @@ export function testBreadth({ name, open, firesSchedules = false }: StoreUnderTe
       });
     });
 
+    it('a debounce frees the key of a former throttle, and does not put off what is due', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const unique = { key: 'k', scope: 'window', ttl: 200 } as const;
+      await store.add(queue, [newJob('a', { delay: 30, spec: { unique } })]);
+      now += 40;
+      const second = newJob('b', {
+        delay: 60_000,
+        spec: { unique: { key: 'k', scope: 'waiting', ttl: 0, mode: 'replace' } },
+      });
+      expect(await store.add(queue, [second])).toEqual([{ outcome: 'replaced', id: 'a' }]);
+      await finishAll(queue, 1);
+      expect((await mustGet(store, queue, 'a')).state).toBe('done');
+      now += 200;
+      expect(await store.add(queue, [newJob('c', { spec: { unique } })])).toEqual([{ outcome: 'created' }]);
+    });
+
     describe('events', () => {
       const read = async (queue: string, after: string) =>
         (await store.events(queue, after, 100)).events.map(({ type, id, info }) => [type, id, info].join(' ').trim());
@@ -375,6 +416,8 @@ export function testBreadth({ name, open, firesSchedules = false }: StoreUnderTe
         await store.add(queue, [newJob('c')]);
         const after = await store.events(queue, start, 10);
         expect(after.gap).toBe(true);
+        await store.obliterate(queue);
+        expect(await store.record(queue, 5_000)).toMatch(/^\d/);
         expect(after.events.map(({ id }) => id)).toEqual(['c']);
       });
     });
@@ -397,6 +440,20 @@ export function testBreadth({ name, open, firesSchedules = false }: StoreUnderTe
         expect(await store.dropSchedule(`tick ${queue}`)).toBe(true);
         expect(await store.dropSchedule(`tick ${queue}`)).toBe(false);
         expect((await store.schedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([]);
+      });
+
+      it('does not fire ahead of its own clock', async () => {
+        const queue = newQueue();
+        const schedule = await store.putSchedule({
+          name: `early ${queue}`,
+          queue,
+          definition: 'x',
+          since: now,
+          next: now + 60_000,
+        });
+        expect(await store.fire(schedule, { jobs: [newJob('a')], next: now + 120_000 })).toBe(false);
+        expect(await total(queue)).toBe(0);
+        await store.dropSchedule(`early ${queue}`);
       });
 
       it('fires a tick once, with its job, whoever asks', async () => {
@@ -460,6 +517,78 @@ export function testBreadth({ name, open, firesSchedules = false }: StoreUnderTe
         await store.cancel(queue, ['s1', 's3']);
         const second = await store.list(queue, { state: 'scheduled', limit: 9, cursor: first.cursor });
         expect(second.jobs.map((job) => job.id)).toEqual(['s4', 's5', 's6', 's7', 's8']);
+      });
+
+      it('ends although an id stands in the line twice, once cancelled', async () => {
+        const queue = newQueue();
+        await store.add(queue, [newJob('x')]);
+        await store.cancel(queue, ['x']);
+        await store.remove(queue, ['x']);
+        await store.add(queue, [newJob('y'), newJob('x'), newJob('z')]);
+        const seen: string[] = [];
+        let cursor: string | undefined;
+        for (let i = 0; i < 20; i++) {
+          const page = await store.list(queue, { state: 'ready', limit: 1, cursor });
+          seen.push(...page.jobs.map((job) => job.id));
+          cursor = page.cursor;
+          if (cursor === undefined) break;
+        }
+        expect(cursor).toBeUndefined();
+        expect([...new Set(seen)].sort()).toEqual(['x', 'y', 'z']);
+      });
+
+      it('repeats nothing where many share a time or a priority and the last one shown is gone', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        const ids = Array.from({ length: 9 }, (_x, i) => `s${i}`);
+        await store.add(
+          queue,
+          ids.map((id) => newJob(id, { delay: 500 })),
+        );
+        await store.add(
+          queue,
+          ids.map((id) => newJob(`p${id}`, { priority: 5 })),
+        );
+        for (const [state, prefix] of [
+          ['scheduled', ''],
+          ['ready', 'p'],
+        ] as const) {
+          const first = await store.list(queue, { state, limit: 4 });
+          await store.cancel(queue, [first.jobs[3]!.id]);
+          const rest = await store.list(queue, { state, limit: 9, cursor: first.cursor });
+          expect(rest.jobs.map((job) => job.id)).toEqual(ids.slice(4).map((id) => `${prefix}${id}`));
+        }
+        const down = Array.from({ length: 7 }, (_x, i) =>
+          newJob(`d${i}`, { spec: { needs: [{ queue, id: 's0', on: 'success' }] } }),
+        );
+        await store.add(queue, down);
+        const page = await store.list(queue, { state: 'blocked', limit: 3 });
+        expect(page.jobs).toHaveLength(3);
+        const others = await store.list(queue, { state: 'blocked', limit: 9, cursor: page.cursor });
+        expect(new Set([...page.jobs, ...others.jobs].map((job) => job.id)).size).toBe(7);
+      });
+
+      it('of ended jobs goes on among the older ones, whatever has ended since', async () => {
+        const queue = newQueue();
+        await joined(queue);
+        await store.add(
+          queue,
+          Array.from({ length: 6 }, (_x, i) => newJob(`old${i}`)),
+        );
+        for (let i = 0; i < 6; i++) {
+          await finishAll(queue, 1);
+          now += 10;
+        }
+        const first = await store.list(queue, { state: 'done', limit: 3 });
+        expect(first.jobs.map((job) => job.id)).toEqual(['old5', 'old4', 'old3']);
+        await store.remove(queue, ['old3']);
+        await store.add(
+          queue,
+          Array.from({ length: 4 }, (_x, i) => newJob(`new${i}`)),
+        );
+        await finishAll(queue, 4);
+        const second = await store.list(queue, { state: 'done', limit: 9, cursor: first.cursor });
+        expect(second.jobs.map((job) => job.id)).toEqual(['old2', 'old1', 'old0']);
       });
 
       it('is not led astray by a cursor of somebody else’s making', async () => {

@@ -102,7 +102,7 @@ function scheduleOf({ engine, limits }: ServerContext, request: ScheduleRequest)
   if (options.priority === 0) delete options.priority;
   const since = engine.store.now();
   const extra = { timezone: timezone === '' ? undefined : timezone, catchUp: CATCH_UPS[catchUp] };
-  const { text, first } = defineSchedule(queue, rule, payload, options, extra, since);
+  const { text, first } = defineSchedule(name, queue, rule, payload, options, extra, since);
   return { name, queue, definition: text, since, next: first };
 }
 

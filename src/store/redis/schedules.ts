@@ -17,8 +17,9 @@ export class Schedules {
   async put({ name, queue, definition, since, next }: NewSchedule): Promise<Schedule> {
     const { client, keys, time } = this.view;
     const before = await client.call('HGET', keys.schedules, name);
-    if (before !== null && text(before) !== queue) await this.#dropIn(text(before), name);
-    const args = [time(), name, definition, String(since), next === undefined ? '' : String(next)];
+    const strange = before === null || text(before) !== queue;
+    if (before !== null && strange) await this.#dropIn(text(before), name);
+    const args = [time(), name, definition, String(since), next === undefined ? '' : String(next), strange ? '1' : '0'];
     const { reply } = await client.run('put_schedule', keysOf(this.view, queue), args);
     await client.call('HSET', keys.schedules, name, queue);
     const [began, , at, last] = reply as Reply[];

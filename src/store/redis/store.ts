@@ -290,6 +290,7 @@ export class RedisStore implements Store {
 
   async obliterate(queue: string): Promise<void> {
     const { stem } = this.#keys.queue(queue);
+    await this.#forgetLines(stem);
     let cursor = '0';
     do {
       const [next, fields] = (await this.#client.call('HSCAN', `${stem}downs`, cursor, 'COUNT', '500')) as [
@@ -318,6 +319,16 @@ export class RedisStore implements Store {
 
   dropSchedule(name: string): Promise<boolean> {
     return this.#schedules.drop(name);
+  }
+
+  /** Lines of groups in portions; the few that come meanwhile are left to the script. */
+  async #forgetLines(stem: string): Promise<void> {
+    for (;;) {
+      const names = (await this.#client.call('ZRANGE', `${stem}lines`, '0', '499')) as Buffer[];
+      if (names.length < 500) return;
+      await this.#client.call('UNLINK', ...names.map((name) => Buffer.concat([Buffer.from(`${stem}group:`), name])));
+      await this.#client.call('ZREM', `${stem}lines`, ...names);
+    }
   }
 
   async await(queue: string, ids: readonly string[]): Promise<void> {

@@ -71,7 +71,7 @@ function renew(
   const mode = unique?.mode ?? 'keep';
   if (mode === 'keep' || id === job.id) return 'duplicate';
   const row = tables
-    .sql('SELECT n, state, attempt, payload FROM jobs WHERE queue = ? AND id = ? AND state < 3')
+    .sql('SELECT n, state, attempt, at, payload FROM jobs WHERE queue = ? AND id = ? AND state < 3')
     .get(tally.queue, id);
   if (!row) return 'duplicate';
   if (mode === 'replace') {
@@ -79,10 +79,12 @@ function renew(
     tally.add('bytes', sizeOf(job.payload) - sizeOf(row.payload as string));
   }
   const timed = job.at !== undefined || (job.delay ?? 0) > 0;
-  if (timed && row.state !== S.ready && row.attempt === 0) {
+  // What is due does not wait again, though nobody has promoted it yet.
+  const waits = row.state === S.blocked || (row.state === S.scheduled && (row.at as number) > now);
+  if (timed && waits && row.attempt === 0) {
     tables.sql('UPDATE jobs SET at = ? WHERE n = ?').run(job.at ?? now + job.delay!, row.n!);
   }
-  lock(tables, tally.queue, unique!, id, now);
+  if (unique!.ttl > 0) lock(tables, tally.queue, unique!, id, now);
   tally.event(now, 'changed', id);
   return mode === 'replace' ? 'replaced' : 'extended';
 }

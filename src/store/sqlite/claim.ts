@@ -103,13 +103,15 @@ function take(tables: Tables, tally: Tally, request: ClaimRequest, token: string
   if (tally.get('tasks') === 0 && tally.get('turn') === 0) return jobs(LOWEST, HIGHEST, request.n);
   const first = jobs(1, HIGHEST, request.n);
   const refs = countDefault(tables, tally.queue, request.n);
-  // Of an odd number each kind gets the larger half in turn.
-  const half = (whole: number) => Math.floor(whole / 2) + (whole % 2 === 1 && tally.row.claims % 2 === 1 ? 1 : 0);
+  // Of an odd number each kind gets the larger half in turn. With three kinds there are two such turns.
+  const half = (whole: number, turns: number) =>
+    Math.floor(whole / 2) + (whole % 2 === 1 ? Math.floor(tally.row.claims / turns) % 2 : 0);
+  const turns = tally.get('grouped') > 0 ? 2 : 1;
   const wanted = request.n - first.length;
-  const most = Math.max(half(wanted), wanted - tally.get('tasks') - refs);
+  const most = Math.max(half(wanted, 1), wanted - tally.get('tasks') - refs);
   const grouped = groups.take(most, (group, count) => takeOfGroup(tables, tally, request, token, group, count));
   const want = wanted - grouped.length;
-  const share = Math.min(tally.get('tasks'), Math.max(half(want), want - refs));
+  const share = Math.min(tally.get('tasks'), Math.max(half(want, turns), want - refs));
   const raw = takeTasks(tables, tally, request, token, share);
   const middle = jobs(0, 0, want - raw.length);
   const rest = jobs(LOWEST, -1, want - raw.length - middle.length);

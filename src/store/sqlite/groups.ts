@@ -5,6 +5,9 @@ import type { Tables, Tally } from './table.js';
 const SHELF = { none: 0, turns: 1, full: 2, rested: 3 } as const;
 const COLUMNS = 'name, waiting, holds, shelf, turn, opened, started, rests';
 
+/** Groups one claim looks at beyond what it takes. */
+const LOOKED_AT = 1_000;
+
 interface Group {
   name: string;
   waiting: number;
@@ -73,7 +76,7 @@ export class Groups {
     const given = new Map<Group, number>();
     const again: Group[] = [];
     let head = 0;
-    const next = this.#round(() => want - order.length, want + 1_000);
+    const next = this.#round(() => want - order.length, want + LOOKED_AT);
     while (order.length < want) {
       const group = next() ?? again[head++];
       if (!group) break;
@@ -131,18 +134,20 @@ export class Groups {
 
   /** Whether some group may go on. Those at the head of the round whose line was cancelled away leave it. */
   anyTurn(): boolean {
-    for (;;) {
-      const [group] = this.#turns(1, 0);
-      if (!group || group.waiting > 0) return group !== undefined;
+    if (this.#turns(1, 0).every((group) => group.waiting > 0)) return this.#turns(1, 0).length > 0;
+    const head = this.#turns(LOOKED_AT, 0);
+    for (const group of head) {
+      if (group.waiting > 0) return true;
       this.#seat(group);
     }
+    return head.length === LOOKED_AT;
   }
 
-  /** The limits have changed: groups at the old one are looked at again when their turn comes. */
+  /** The limits have changed: groups that the old ones held up are looked at again when their turn comes. */
   reconsider(): void {
     this.tally.add('turn', 1);
     this.tables
-      .sql('UPDATE groups SET shelf = 1, turn = ? WHERE queue = ? AND shelf = 2')
+      .sql('UPDATE groups SET shelf = 1, turn = ? WHERE queue = ? AND shelf IN (2, 3)')
       .run(this.tally.get('turn'), this.tally.queue);
   }
 

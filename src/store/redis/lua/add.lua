@@ -82,13 +82,14 @@ local function renew(p, id)
     weigh(#record - #old)
   end
   local timed = ARGV[p + 3] ~= '' or tonumber(ARGV[p + 4]) > 0
-  local _, attempt, crashes, priority, _, tail = parse(run)
-  if timed and state ~= 'ready' and attempt == 0 then
+  local _, attempt, crashes, priority, due, tail = parse(run)
+  -- what is due does not wait again, though nobody has promoted it yet
+  if timed and attempt == 0 and (state == 'blocked' or (state == 'scheduled' and due > now)) then
     local at = ARGV[p + 3] ~= '' and tonumber(ARGV[p + 3]) or now + ARGV[p + 4]
     call('HSET', stem .. 'runs', id, state .. ' 0 ' .. crashes .. ' ' .. priority .. ' ' .. at .. ' ' .. tail)
     if state == 'scheduled' then call('ZADD', stem .. 'scheduled', at, id) end
   end
-  lock(p, id)
+  if tonumber(ARGV[p + 7]) > 0 then lock(p, id) end
   return true
 end
 

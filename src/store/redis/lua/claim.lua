@@ -154,22 +154,24 @@ local tasks = {}
 local want = n - #ids
 local raw, refs = call('LLEN', list), call('LLEN', stem .. 'ready')
 if ghosts then refs = refs - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) end
--- Kinds share what is wanted; of an odd number each gets the larger half in turn.
-local function half(whole)
+-- Kinds share what is wanted; of an odd number each gets the larger half in turn. With three kinds there are two such turns.
+local function half(whole, turns)
   if whole % 2 == 0 then return whole / 2 end
-  return (whole - 1) / 2 + (tonumber(call('HGET', stem .. 'meta', 'seq')) or 0) % 2
+  return (whole - 1) / 2 + math.floor((tonumber(call('HGET', stem .. 'meta', 'seq')) or 0) / turns) % 2
 end
+local turns = 1
 if grouped() then
+  if (tonumber(call('HGET', stem .. 'meta', 'grouped')) or 0) > 0 then turns = 2 end
   reopen()
   local had = #ids
-  if want > 0 then take_groups(math.max(half(want), want - raw - refs)) end
+  if want > 0 then take_groups(math.max(half(want, 1), want - raw - refs)) end
   if #ids > had then call('HINCRBY', stem .. 'meta', 'grouped', had - #ids) end
   want = n - #ids
 end
 local before = #ids
 if want > 0 then
   if raw > 0 then
-    local share = math.min(raw, math.max(half(want), want - refs))
+    local share = math.min(raw, math.max(half(want, turns), want - refs))
     if share > 0 then tasks = call('RPOP', list, share) end
     refs = math.min(refs, want - share)
   end

@@ -6,6 +6,8 @@ do
   local known = string.match(call('HGET', stem .. 'schedules', name) or '', '^%d+ (.*)$')
   local due = call('ZSCORE', stem .. 'ticks', name)
   if known ~= definition or not due or tonumber(due) ~= tonumber(tick) then return { 'stale' } end
+  -- a caller whose clock is ahead has to wait like everybody else
+  if tonumber(tick) > now + 1000 then return { 'stale' } end
   if next_ == '' then call('ZREM', stem .. 'ticks', name) else call('ZADD', stem .. 'ticks', next_, name) end
   if last ~= '' then call('HSET', stem .. 'lasts', name, last) end
 end

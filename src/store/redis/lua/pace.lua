@@ -7,6 +7,7 @@ if call('EXISTS', stem .. 'full') == 1 then
   call('SUNIONSTORE', stem .. 'reopen', stem .. 'reopen', stem .. 'full')
   call('DEL', stem .. 'full')
 end
+if call('EXISTS', stem .. 'rested') == 1 then call('ZUNIONSTORE', stem .. 'rested', 1, stem .. 'rested', 'WEIGHTS', 0) end
 call('HDEL', stem .. 'meta', 'hungry')
 call('PUBLISH', stem .. 'signals', 'w')
 return 1

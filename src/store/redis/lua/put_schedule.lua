@@ -1,8 +1,8 @@
 -- put_schedule: a schedule of this queue; one that says the same stays as it is.
--- ARGV: now, name, definition, since, first tick or ''. Reply: since, definition, next tick or nil, last tick or nil.
+-- ARGV: now, name, definition, since, first tick or '', 1 when what is found here is not the schedule of that name. Reply: since, definition, next tick or nil, last tick or nil.
 local name, definition = ARGV[2], ARGV[3]
 local since, known = string.match(call('HGET', stem .. 'schedules', name) or '', '^(%d+) (.*)$')
-if known ~= definition then
+if known ~= definition or ARGV[6] == '1' then
   since = ARGV[4]
   call('HSET', stem .. 'schedules', name, since .. ' ' .. definition)
   call('HDEL', stem .. 'lasts', name)
