@@ -17,7 +17,9 @@ const RESERVATION = 600_000;
 
 async function subject(...args) {
   const child = fork(fileURLToPath(new URL('./grpc/subject.mjs', import.meta.url)), args.map(String));
-  const [{ port }] = await once(child, 'message');
+  const failed = once(child, 'exit').then(() => Promise.reject(new Error(`${args[0]} ended before it listened`)));
+  failed.catch(() => {});
+  const [{ port }] = await Promise.race([once(child, 'message'), failed]);
   return {
     port,
     ask: async () => {
