@@ -13,6 +13,7 @@ const MOST_BYTES = 2 * 1024 * 1024;
 export class Outbox {
   #opened: Response['opened'];
   #jobs: Job[] = [];
+  #bytes = 0;
   #settled: { token: string; applied: boolean }[] = [];
   #cancelled: string[] = [];
   #beat = false;
@@ -21,13 +22,24 @@ export class Outbox {
   #tell = () => {};
   #room = () => {};
 
+  /** `taken` hears whenever something has gone to the reader. */
+  constructor(private readonly taken: () => void) {}
+
   opened(worker: string, lease: NonNullable<Response['opened']>['lease']): void {
     this.#opened = { worker, lease };
     this.#tell();
   }
 
+  /** So much waits for the reader that nothing should be claimed for it. */
+  get full(): boolean {
+    return this.#bytes > MOST_BYTES;
+  }
+
   jobs(jobs: readonly Job[]): void {
-    this.#jobs.push(...jobs);
+    for (const job of jobs) {
+      this.#jobs.push(job);
+      this.#bytes += sizeOf(job);
+    }
     this.#tell();
   }
 
@@ -68,6 +80,7 @@ export class Outbox {
       while (!this.#empty) {
         yield this.#take();
         this.#room();
+        this.taken();
       }
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#over) return;
@@ -93,6 +106,7 @@ export class Outbox {
       cancelled: this.#cancelled,
       beat: this.#beat,
     };
+    this.#bytes -= bytes;
     this.#opened = undefined;
     this.#settled = [];
     this.#cancelled = [];

@@ -27,7 +27,7 @@ import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './reque
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
 const LONGEST_LEASE = 86_400_000;
 const LONGEST_CURSOR = 4_096;
-/** Payload of one claim. */
+/** Payload of one answer. */
 const MOST_CLAIMED = 16 * 1024 * 1024;
 
 /** Every call of crore.v1 but the worker stream: decode, one call of the engine or store, encode. */
@@ -97,8 +97,10 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     listDead: async ({ queue, limit }) => {
       const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
       const jobs: Job[] = [];
+      let bytes = 0;
       for await (const job of deadJobs(engine, queue === '' ? undefined : [queueName(queue)])) {
-        if (jobs.push(job) >= most) break;
+        bytes += job.payload.length;
+        if (jobs.push(job) >= most || bytes > MOST_CLAIMED) break;
       }
       return { jobs: jobs.map(fromJob) };
     },

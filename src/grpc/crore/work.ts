@@ -21,7 +21,7 @@ import { Source } from './source.js';
 
 const SHORTEST_LEASE = 500;
 const LONGEST_LEASE = 3_600_000;
-const MOST_CREDIT = 100_000;
+const MOST_CREDIT = 10_000;
 const HESITATION = 25;
 
 interface Held {
@@ -31,7 +31,7 @@ interface Held {
 
 /** A worker's stream: it says how many jobs it can take, and settles each with its token. */
 export class WorkStream {
-  readonly #outbox = new Outbox();
+  readonly #outbox = new Outbox(() => this.#claim());
   readonly #held = new Map<string, Held>();
   #sources: Source[] = [];
   #lease = 0;
@@ -152,7 +152,8 @@ export class WorkStream {
 
   /** The queues take turns; nothing is claimed for a worker that has not been heard of for a whole lease. */
   #claim(): void {
-    if (this.#over || this.#draining || performance.now() - this.#seenAt > this.#lease) return;
+    if (this.#over || this.#draining || this.#outbox.full) return;
+    if (performance.now() - this.#seenAt > this.#lease) return;
     for (let i = 0; i < this.#sources.length; i++) {
       const room = Math.min(this.#credit - this.#asked, MAX_BATCH / 2);
       if (room <= 0) return;
@@ -175,7 +176,7 @@ export class WorkStream {
       return;
     }
     this.#credit -= entries.length;
-    for (const entry of entries) this.#held.set(entry.lease.token, { source, entry });
+    for (const entry of entries) this.#held.set(entry.lease.token, { source, entry: withoutPayload(entry) });
     this.#outbox.jobs(entries.map((entry) => this.#job(source, entry)));
   }
 
@@ -248,4 +249,9 @@ export class WorkStream {
     this.#held.clear();
     await Promise.all(this.#sources.map((source) => source.leave()));
   }
+}
+
+/** What settling needs: the payload of a job is in the store, and only a raw task may have to be written again. */
+function withoutPayload(entry: Entry): Entry {
+  return entry.job ? { lease: entry.lease, job: { ...entry.job, payload: '' } } : entry;
 }
