@@ -104,6 +104,8 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
     throw error;
   } finally {
     release();
+    // A function that does not listen must not keep the process: whoever has something left to write has a moment.
+    setTimeout(() => process.exit(), 1_000).unref();
   }
 }
 
