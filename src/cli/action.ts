@@ -56,8 +56,7 @@ export async function withStore(
 
 export function openStore(url: string, options: OpenOptions): Promise<Crore> {
   // `ps` shows the command line to everybody on the machine.
-  if (redact(url) !== url) process.title = 'crore';
-  return open(url, options);
+  return open(hidden(url), options);
 }
 
 /** The URL itself, or the first line of the file it names as `@FILE`: a place for passwords that no list of processes shows. */
@@ -74,7 +73,13 @@ export function storeUrl({ store }: StoreOptions): string {
 
 /** The store that was named, if any was. */
 export function givenStore(options: StoreOptions): string | undefined {
-  return options.store === undefined && !process.env.CRORE_STORE ? undefined : storeUrl(options);
+  return options.store === undefined && !process.env.CRORE_STORE ? undefined : hidden(storeUrl(options));
+}
+
+/** The same URL, out of the sight of `ps` where it holds a password. */
+export function hidden(url: string): string {
+  if (redact(url) !== url) process.title = 'crore';
+  return url;
 }
 
 /** Whoever only looks must not make an empty store by a slip of the pen. */

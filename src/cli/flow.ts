@@ -11,7 +11,7 @@ import { Scheduler } from '../flow/scheduler.js';
 import { DONE, type End, FAILED } from '../flow/spec.js';
 import { FUNCTION } from '../flow/text.js';
 import { weigh } from '../flow/weights.js';
-import { mustExist, storeUrl } from './action.js';
+import { hidden, mustExist, storeUrl } from './action.js';
 import { parse, program } from './program.js';
 import { runGraph } from './run.js';
 
@@ -54,7 +54,7 @@ export async function run(argv: string[]): Promise<number> {
 }
 
 async function withJournal<T>(options: Options, work: (journal: Journal, url: string) => Promise<T>): Promise<T> {
-  const url = storeUrl(options);
+  const url = hidden(storeUrl(options));
   mustExist(url);
   const journal = await openJournal(url);
   try {

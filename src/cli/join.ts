@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { FlowWorker } from '../flow/join.js';
 import { parseRenewal } from '../flow/renewal.js';
 import { milliseconds } from '../job/duration.js';
-import { action, storeUrl } from './action.js';
+import { action, hidden, storeUrl } from './action.js';
 import { whole } from './values.js';
 
 interface Options {
@@ -34,7 +34,7 @@ export function joining(command: Command): void {
 async function join(options: Options): Promise<number> {
   const say = options.quiet ? undefined : (text: string) => process.stderr.write(`crore worker: ${text}\n`);
   const worker = await FlowWorker.open({
-    store: storeUrl(options),
+    store: hidden(storeUrl(options)),
     slots: whole(options.jobs, '--jobs', 1, 10_000)!,
     flow: options.flow,
     idle: milliseconds(options.idle, '--idle'),

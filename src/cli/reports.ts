@@ -23,7 +23,7 @@ export function makeReports(graph: Graph, options: ReportOptions, only: number |
   const out = options.json ? process.stderr : process.stdout;
   const screen = {
     live: out.isTTY === true,
-    columns: () => out.columns ?? 80,
+    columns: () => out.columns || 80,
     write: gathered((text) => out.write(text)),
   };
   watchers.push(new Progress(screen, options.quiet === true || options.json === true, total));

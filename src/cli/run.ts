@@ -94,6 +94,7 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
   try {
     const state = await started.finish();
     finish(state === 'done');
+    await new Promise((resolve) => setImmediate(resolve)); // what the reports said goes out first
     if (state !== 'done' && start.isPrivate && !options.json && !options.quiet)
       process.stderr.write(`what is done is kept: 'crore run ${source} --resume' goes on\n`);
     return started.run.halted === undefined ? started.run.exit : INTERRUPTED;
@@ -103,6 +104,8 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
     throw error;
   } finally {
     release();
+    // A function that does not listen must not keep the process: whoever has something left to write has a moment.
+    setTimeout(() => process.exit(), 1_000).unref();
   }
 }
 

@@ -47,13 +47,13 @@ export class Elsewhere implements Executor {
   readonly #queue: string;
   readonly #offered = new Map<string, Task>();
   readonly #versions = new Map<string, number>();
-  readonly #unwatch: () => void;
+  /** Sweeps up after workers, once there has been one: a flow without workers leaves no queue behind. */
+  #unwatch: (() => void) | undefined;
   readonly #timer: NodeJS.Timeout;
   #closed = false;
 
   constructor(private readonly options: ElsewhereOptions) {
     this.#queue = queueOf(options.flow);
-    this.#unwatch = options.engine.duties.watch(this.#queue, CARE);
     this.#timer = setInterval(() => void this.look().catch(() => {}), LOOK);
   }
 
@@ -69,6 +69,7 @@ export class Elsewhere implements Executor {
     if (this.#closed) return;
     this.slots = workers.reduce((sum, { info }) => sum + (JSON.parse(info) as { concurrency: number }).concurrency, 0);
     this.seen ||= this.slots > 0;
+    if (this.seen) this.#unwatch ??= engine.duties.watch(this.#queue, CARE);
     if (this.slots === 0 && this.#offered.size > 0) await engine.store.cancel(this.#queue, [...this.#offered.keys()]);
     if (this.room > 0) this.onRoom();
   }
@@ -97,7 +98,7 @@ export class Elsewhere implements Executor {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
-    this.#unwatch();
+    this.#unwatch?.();
   }
 
   #idOf({ id, attempt }: Task): string {

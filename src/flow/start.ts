@@ -59,26 +59,30 @@ export class Started {
 
   /** Runs to the end; the state the flow is in then. */
   async finish(): Promise<FlowState> {
-    const { journal, cache, launchers, watchers } = this.parts;
+    const { journal, cache, launchers, watchers, engine } = this.parts;
     const timer = setInterval(() => void this.#beat(), BEAT);
     let failure: Error | undefined;
-    try {
+    /** Whatever fails, the rest is closed all the same, and the first failure is told. */
+    const attempt = async (work: () => unknown) => {
+      try {
+        await work();
+      } catch (error) {
+        failure ??= error as Error;
+      }
+    };
+    await attempt(async () => {
       launchers?.start((error) => this.run.abort(error));
       await this.run.run();
-    } catch (error) {
-      failure = error as Error;
-    }
+    });
     clearInterval(timer);
     const state = this.#state(failure);
-    await launchers?.close();
-    for (const executor of this.parts.executors) await executor.close();
-    await cache?.save();
-    for (const watcher of watchers) await watcher.finish?.(this.run);
-    await journal.finish(state, this.run.counts).catch((error: Error) => {
-      failure ??= error;
-    });
-    if (this.parts.engine) await this.#clean(this.parts.engine);
-    await this.parts.close();
+    await attempt(() => launchers?.close());
+    for (const executor of this.parts.executors) await attempt(() => executor.close());
+    await attempt(() => cache?.save());
+    for (const watcher of watchers) await attempt(() => watcher.finish?.(this.run));
+    await attempt(() => journal.finish(state, this.run.counts));
+    if (engine) await attempt(() => this.#clean(engine));
+    await attempt(() => this.parts.close());
     if (failure) throw failure;
     return state;
   }
@@ -98,8 +102,8 @@ export class Started {
 
   /** Offers that nobody took are of no use to anybody; of an interrupted flow, what runs elsewhere may be used later. */
   async #clean(engine: Engine): Promise<void> {
-    if (this.run.halted === undefined || this.run.halted === CANCELLED)
-      await engine.store.obliterate(queueOf(this.info.id)).catch(() => {});
+    const over = this.run.halted === undefined || this.run.halted === CANCELLED;
+    if (over && this.parts.elsewhere?.seen) await engine.store.obliterate(queueOf(this.info.id)).catch(() => {});
     await engine.close();
   }
 }
@@ -110,6 +114,7 @@ interface Parts {
   journal: Journal;
   cache: Cache | undefined;
   engine: Engine | undefined;
+  elsewhere: Elsewhere | undefined;
   executors: Executor[];
   launchers: Launchers | undefined;
   watchers: readonly Watcher[];
@@ -170,9 +175,10 @@ export async function startFlow(graph: Graph, options: StartOptions): Promise<St
       for (const one of opened) await one.close();
     };
     const all: Executor[] = [...Object.values(executors), ...(elsewhere ? [elsewhere] : [])];
-    return new Started(run, info, { journal, cache, engine, executors: all, launchers, watchers, close });
+    return new Started(run, info, { journal, cache, engine, elsewhere, executors: all, launchers, watchers, close });
   } catch (error) {
-    for (const one of opened) await one.close();
+    await journal.finish('interrupted', {}).catch(() => {});
+    for (const one of opened) await one.close().catch(() => {});
     throw error;
   }
 }
@@ -203,7 +209,7 @@ async function claimFlow(
     }
   }
   if (options.isPrivate) await clearPrivate(known, journal);
-  else for (const { id } of known.filter(({ state }) => state !== 'running').slice(0, -KEPT)) await journal.forget(id);
+  else await prune(known.slice(0, -KEPT), journal);
   const { name } = graph;
   const id = `${name}-${randomBytes(4).toString('hex')}`;
   const info: FlowInfo = {
@@ -218,6 +224,11 @@ async function claimFlow(
   // A private file goes with its flow: there the file it came from is at hand.
   await journal.begin(info, options.isPrivate || journal instanceof NoJournal ? '' : graphText(graph));
   return { info, ends: [] };
+}
+
+/** Old flows that nobody runs any more. */
+async function prune(old: readonly FlowInfo[], journal: Journal): Promise<void> {
+  for (const { id } of old) if (!(await journal.isHeld(id))) await journal.forget(id);
 }
 
 async function clearPrivate(known: readonly FlowInfo[], journal: Journal): Promise<void> {

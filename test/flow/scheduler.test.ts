@@ -106,6 +106,20 @@ describe('the scheduler', () => {
     expect(first(graphOf(4, edges, [{}, { priority: 1 }]))).toBe(1);
   });
 
+  it('prefers, among nodes of equal paths, the one further down: it may be the long one at the end of its path', () => {
+    const graph = graphOf(5, [[3, 4, 'success']]);
+    const scheduler = new Scheduler(graph, weigh(graph), 1);
+    scheduler.begin();
+    const order: number[] = [];
+    for (let node = scheduler.next(); node >= 0; node = scheduler.next()) {
+      order.push(node);
+      scheduler.free(node, true);
+      scheduler.end(node, DONE);
+      scheduler.release(node);
+    }
+    expect(order).toEqual([3, 4, 0, 1, 2]);
+  });
+
   it('starts no more than the tokens allow, lets smaller nodes pass, but not for ever', () => {
     const options: Partial<NodeOptions>[] = [
       { cpu: 1 },
