@@ -209,9 +209,12 @@ function checkClient(client: unknown, what: string): GivenClient | undefined {
   const { status, callBuffer, duplicate, options } = (client ?? {}) as Record<string, unknown>;
   const isOurs = typeof status === 'string' && typeof callBuffer === 'function' && typeof duplicate === 'function';
   if (!isOurs) throw new CroreError('BAD_OPTION', `${what} is not a client of ioredis, the one library Worqr can use`);
-  const { keyPrefix, replyMapping } = (options ?? {}) as Record<string, unknown>;
+  const { redisOptions, ...own } = (options ?? {}) as Record<string, unknown>;
+  const { keyPrefix, replyMapping, stringNumbers } = { ...(redisOptions as object), ...own } as Record<string, unknown>;
   if (keyPrefix) throw new CroreError('BAD_OPTION', `${what} has a keyPrefix: use redisKeyPrefix in its place`);
-  if (replyMapping === 'resp3')
-    throw new CroreError('BAD_OPTION', `${what} has replyMapping 'resp3', which Worqr cannot read`);
+  if (replyMapping === 'resp3' || stringNumbers) {
+    const option = stringNumbers ? 'stringNumbers' : "replyMapping 'resp3'";
+    throw new CroreError('BAD_OPTION', `${what} has ${option}: Worqr cannot read its replies`);
+  }
   return client as GivenClient;
 }

@@ -5,6 +5,8 @@ import type { Bytes } from '../job/job.js';
 import { MAX_GROUP } from '../store/raw.js';
 
 const MAX_TASK = 16 * 1024 * 1024;
+/** Bytes of all tasks of one call. */
+const MAX_CALL = 64 * 1024 * 1024;
 const MAX_RESULT = 1024 * 1024;
 
 /** The bytes of a task. */
@@ -23,7 +25,11 @@ export function toGroup(task: unknown): Bytes[] {
     const text = `one call takes at most ${MAX_GROUP} tasks, not ${task.length}: nothing was enqueued`;
     throw new CroreError('BAD_PAYLOAD', text);
   }
-  return task.map(toBytes);
+  const tasks = task.map(toBytes);
+  const size = tasks.reduce((sum, one) => sum + one.length, 0);
+  if (size > MAX_CALL)
+    throw new CroreError('PAYLOAD_TOO_LARGE', `the tasks of one call are ${size} bytes, the limit is ${MAX_CALL}`);
+  return tasks;
 }
 
 export function toResult(result: unknown): string | undefined {
