@@ -1,12 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
-// Two cores, real processes and real servers: files run one after the other in forks of their own, so that no test
-// starves another one's heartbeats.
+// Real processes and real servers, which mostly wait: two files at a time, in forks of their own. More would starve
+// heartbeats on a small machine.
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
-    fileParallelism: false,
+    maxWorkers: 2,
     globalSetup: ['test/support/global.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

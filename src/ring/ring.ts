@@ -112,7 +112,14 @@ export class Ring implements AsyncIterable<RingItem> {
 
   private async next(pass: Pass): Promise<RingItem | undefined> {
     if (this.closed) return undefined;
-    const found = await pass.next();
+    let found: Found | undefined;
+    try {
+      found = await pass.next();
+    } catch (error) {
+      // Closed under the question: that is the end of the loop, not a failure.
+      if (this.closed) return undefined;
+      throw error;
+    }
     return found && this.hold(found);
   }
 

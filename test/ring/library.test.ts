@@ -95,6 +95,10 @@ describe('for await (const item of ring)', () => {
     const empty = await openRing(redis.url, { prefix: `${prefix}empty` });
     setTimeout(() => void empty.close(), 100);
     for await (const _ of empty) throw new Error('there is nothing to get');
+    const asked = await openRing(redis.url, { prefix: `${prefix}empty` });
+    const answer = asked[Symbol.asyncIterator]().next();
+    await asked.close(); // while the question is on its way
+    expect(await answer).toEqual({ value: undefined, done: true });
   });
 
   it('lets two loops of one ring work side by side on different items', async () => {
