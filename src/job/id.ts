@@ -7,7 +7,8 @@ let last = 0;
 let counter = 0;
 
 /** A UUIDv7: time-ordered, also within the millisecond of one process. */
-export function newId(now: number = Date.now()): string {
+export function newId(time: number = Date.now()): string {
+  const now = Math.floor(time);
   if (used + 10 > POOL.length) {
     randomFillSync(POOL);
     used = 0;
@@ -19,11 +20,11 @@ export function newId(now: number = Date.now()): string {
     last += 1;
     counter = 0;
   }
-  const time = last.toString(16).padStart(12, '0');
+  const stamp = last.toString(16).padStart(12, '0');
   const low = counter.toString(16).padStart(3, '0');
   const a = HEX[(POOL[used + 2]! & 0x3f) | 0x80]! + HEX[POOL[used + 3]!]!;
   const b = HEX[POOL[used + 4]!]! + HEX[POOL[used + 5]!]! + HEX[POOL[used + 6]!]!;
   const c = HEX[POOL[used + 7]!]! + HEX[POOL[used + 8]!]! + HEX[POOL[used + 9]!]!;
   used += 10;
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${low}-${a}-${b}${c}`;
+  return `${stamp.slice(0, 8)}-${stamp.slice(8)}-7${low}-${a}-${b}${c}`;
 }
