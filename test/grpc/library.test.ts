@@ -126,9 +126,9 @@ describe("open('grpc://…') is the same library", () => {
     await first.server.close();
     const second = await startServer({ addresses: [{ host: '127.0.0.1', port }], grace: 100 });
     cleanups.push(() => second.close());
-    await (await queue.add(2)).finished({ timeout: 30_000 });
+    await (await queue.add(2)).finished({ timeout: 90_000 });
     expect(done).toEqual([1, 2]);
-  });
+  }, 120_000);
 
   it('says in one line what is wrong with an address', async () => {
     await expect(open('grpc://127.0.0.1:1', { timeout: 300 })).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
