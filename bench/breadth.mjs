@@ -12,7 +12,8 @@ const ROUNDS = quick ? 3 : 7;
 
 const VARIANTS = {
   plain: {},
-  'concurrency of the queue': { pace: { concurrency: 200 } },
+  'concurrency of the queue': { pace: { concurrency: 1_000 } },
+  'concurrency that binds': { pace: { concurrency: 150 } },
   'rate of the queue': { pace: { rate: { count: 1_000_000, per: '1s' } } },
   'groups, no limit': { groups: 100 },
   'concurrency per group': { groups: 100, pace: { group: { concurrency: 10 } } },

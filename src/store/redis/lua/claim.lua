@@ -133,7 +133,9 @@ local function take_groups(want)
     end
   end
   for _, seen in ipairs(all) do give(seen, seen.given > 0 and seen.given < seen.can) end
-  for i = head, #again do call('LPUSH', stem .. 'turns', again[i].group) end
+  local behind = {}
+  for i = head, #again do behind[#behind + 1] = again[i].group end
+  if #behind > 0 then call('LPUSH', stem .. 'turns', unpack(behind)) end
   for _, seen in ipairs(order) do
     ids[#ids + 1] = seen.ids[2 * seen.used + 1]
     seen.used = seen.used + 1

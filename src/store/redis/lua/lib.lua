@@ -164,9 +164,9 @@ local function reseat(group)
 end
 
 -- Leases of a group have ended: one that was at its limit may go on.
-local function free_group(group, count)
+local function free_group(group, count, full)
   if call('HINCRBY', stem .. 'holds', group, -count) <= 0 then call('HDEL', stem .. 'holds', group) end
-  if call('SREM', stem .. 'full', group) == 1 then reseat(group) end
+  if full and call('SREM', stem .. 'full', group) == 1 then reseat(group) end
 end
 
 -- What the end of leases lets go on: groups of these jobs, and the queue itself where only so many may run.
@@ -180,7 +180,8 @@ local function free(ids)
         counts[group] = (counts[group] or 0) + 1
       end
     end
-    for _, group in ipairs(order) do free_group(group, counts[group]) end
+    local full = call('EXISTS', stem .. 'full') == 1
+    for _, group in ipairs(order) do free_group(group, counts[group], full) end
     wake()
   elseif get_pace() then
     wake()
