@@ -3,42 +3,20 @@
 -- Reply: outbox flag, then per job 1 or 0.
 allow_oom()
 
--- Takes a job out of where it waits or runs; returns its counts, or nil when a report no longer matters.
-local function withdraw(id, size)
-  local state, run = locate(id)
-  if not run then return nil end
-  if state == 'active' then
-    local attempt, crashes, priority = string.match(run, '^(%d+)%S* (%d+) (%-?%d+)')
-    call('HDEL', stem .. 'active', id)
-    call('ZREM', stem .. 'reserved', id)
-    free({ id })
-    return attempt .. ' ' .. crashes .. ' ' .. priority
-  end
-  if state ~= 'scheduled' and state ~= 'ready' then return nil end
-  local _, attempt, crashes, priority, at, tail = parse(run)
-  if attempt == 0 or string.byte(tail) == 1 then return nil end
-  local group = grouped() and group_of(call('HGET', stem .. 'jobs', id))
-  if state == 'scheduled' then
-    call('ZREM', stem .. 'scheduled', id)
-  elseif group then
-    call('ZREM', stem .. 'group:' .. group, id)
-    call('HINCRBY', stem .. 'meta', 'grouped', -1)
-  elseif priority == 0 then
-    call('HINCRBY', stem .. 'ghosts', id, 1)
-    call('HINCRBY', stem .. 'meta', 'stale', 1)
-  else
-    call('ZREM', stem .. 'prio', at .. id)
-  end
-  call('HDEL', stem .. 'runs', id)
-  weigh(-size)
-  return attempt .. ' ' .. crashes .. ' ' .. priority
+-- Whether a report still matters: the job runs, or was delivered and not answered (its tail says so) and waits to be retried.
+local function matters(state, run)
+  if state == 'active' then return true end
+  if not run or (state ~= 'scheduled' and state ~= 'ready') then return false end
+  local _, attempt, _, _, _, tail = parse(run)
+  return attempt > 0 and string.byte(tail) ~= 1
 end
 
 local reply, told = { 0 }, {}
 for p = 2, #ARGV, 4 do
   local id = ARGV[p]
-  local size = call('HSTRLEN', stem .. 'jobs', id)
-  local counts = size > 0 and withdraw(id, size)
+  local state, run = locate(id)
+  local known = call('HEXISTS', stem .. 'jobs', id) == 1
+  local counts = known and matters(state, run) and withdraw(id, state, run)
   reply[#reply + 1] = counts and 1 or 0
   if counts then
     if ARGV[p + 3] ~= '' then unlock(ARGV[p + 3], id) end
