@@ -121,12 +121,12 @@ describe('a terminal', () => {
   it('lets the child read from it, and Ctrl-C reaches the child', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'typescript');
-      // Not a shell: dash may report the interrupted `wait` instead of what its trap says.
+      // The shell that `script` starts must give way: a dash in the foreground would be ended by the Ctrl-C itself.
       const body = [
         'process.on("SIGINT", () => { console.log("interrupted"); process.exitCode = 3; process.stdin.destroy(); });',
         'process.stdin.once("data", (text) => console.log("read", text.toString()));',
       ].join(' ');
-      const line = `${BIN} -u ${redis.url} -k ${prefix} -q ${process.execPath} -e '${body}'`;
+      const line = `exec ${BIN} -u ${redis.url} -k ${prefix} -q ${process.execPath} -e '${body}'`;
       const terminal = spawn('script', ['-qec', line, file], { stdio: ['pipe', 'pipe', 'pipe'] });
       const session = new Running(terminal);
       terminal.stdin.write('hello\r');
