@@ -45,7 +45,7 @@ export class Engine {
     if (!batcher) {
       batcher = new Batcher(
         (jobs) => this.store.add(queue, jobs, limits),
-        { items: MAX_BATCH, bytes: MAX_BYTES },
+        { items: MAX_BATCH, bytes: MAX_BYTES, lanes: this.store.lanes },
         sizeOf,
       );
       this.#adds.set(key, batcher);
@@ -76,7 +76,7 @@ export class Engine {
     if (!batcher) {
       batcher = new Batcher(
         (tasks) => this.#pushAll(queue, tasks, limits),
-        { items: MAX_BATCH, bytes: MAX_BYTES },
+        { items: MAX_BATCH, bytes: MAX_BYTES, lanes: this.store.lanes },
         bytesOf,
       );
       this.#pushes.set(key, batcher);

@@ -33,7 +33,7 @@ export interface RawStore {
   /** Replaces what a live session says of itself; false when it is gone. */
   inform(queue: string, worker: string, info: string): Promise<boolean>;
   /** Hears what befalls the raw tasks of a queue. News may be lost, never invented. */
-  listen(queue: string, listener: (news: News) => void): Ear;
+  listen(queue: string, about: Topic, listener: (news: News) => void): Ear;
 }
 
 /** Sessions here belong to workers rather than to one of their queues. No queue of a user can be called so. */
@@ -60,11 +60,13 @@ export interface TaskEnd {
   result?: string;
 }
 
+/** What one listens to: `ends` are tasks that were finished, `news` is all else. Ends nobody listens to cost nothing. */
+export type Topic = 'news' | 'ends';
+
 export type News =
   /** Tasks came or came back; no count: somebody saw some waiting. */
   | { type: 'work'; count?: number }
-  /** Read on demand: most who listen want other news. */
-  | { type: 'done'; read: () => TaskDone[] }
+  | { type: 'done'; ends: TaskDone[] }
   | { type: 'cancel'; task: Bytes }
   | { type: 'delete' }
   /** Something may have been missed. */

@@ -1,53 +1,88 @@
-import { Batcher } from '../engine/batcher.js';
+import { Batcher, type BatchLimits } from '../engine/batcher.js';
 import { givenBack } from '../engine/sweeper.js';
+import { CroreError } from '../errors.js';
 import type { HandStore, TaskEnd, TaskGroup } from '../store/raw.js';
 import { MAX_BATCH } from '../store/store.js';
+import { gone, processId } from './names.js';
 
 /** Bytes of a batch after which it goes out early. */
 const MAX_BYTES = 4 * 1024 * 1024;
 /** Queues whose batchers are kept at hand. */
 const MAX_QUEUES = 10_000;
 
+interface Batchers {
+  enqueues: Batcher<TaskGroup, undefined>;
+  finishes: Batcher<TaskEnd, undefined>;
+  returns: Batcher<string, undefined>;
+}
+
 /** Calls made one by one go to the store together, per queue and verb. */
 export class Calls {
-  readonly #enqueues = new Map<string, Batcher<TaskGroup, boolean>>();
-  readonly #finishes = new Map<string, Batcher<TaskEnd, boolean>>();
-  readonly #returns = new Map<string, Batcher<string, boolean>>();
+  readonly #queues = new Map<string, Batchers>();
 
-  constructor(private readonly store: HandStore) {}
+  constructor(
+    private readonly store: HandStore,
+    /** Told of every process that is known to be over, or gone. */
+    private readonly over: (queue: string, token: string) => void,
+  ) {}
 
-  enqueue(queue: string, group: TaskGroup): Promise<boolean> {
-    const send = (groups: TaskGroup[]) => this.store.raw.enqueue(queue, groups);
-    return batcherOf(this.#enqueues, queue, send, sizeOfGroup).add(group);
+  /** Rejects with DUPLICATE_TASK where a unique task is refused. */
+  enqueue(queue: string, group: TaskGroup): Promise<void> {
+    return this.#of(queue).enqueues.add(group);
   }
 
-  finish(queue: string, end: TaskEnd): Promise<boolean> {
-    const send = (ends: TaskEnd[]) => this.store.raw.finish(queue, ends);
-    return batcherOf(this.#finishes, queue, send, sizeOfEnd).add(end);
+  /** Rejects with PROCESS_GONE where the lease is gone; so does `giveBack`. */
+  finish(queue: string, end: TaskEnd): Promise<void> {
+    return this.#of(queue).finishes.add(end);
   }
 
-  giveBack(queue: string, token: string): Promise<boolean> {
-    const send = (tokens: string[]) =>
-      this.store.settle(
-        queue,
-        tokens.map((one) => givenBack({ worker: '', token: one })),
-      );
-    return batcherOf(this.#returns, queue, send, () => 0).add(token);
+  giveBack(queue: string, token: string): Promise<void> {
+    return this.#of(queue).returns.add(token);
+  }
+
+  #of(queue: string): Batchers {
+    const known = this.#queues.get(queue);
+    if (known) return known;
+    if (this.#queues.size >= MAX_QUEUES) this.#queues.clear();
+    const most: BatchLimits = { items: MAX_BATCH, bytes: MAX_BYTES, lanes: this.store.lanes };
+    const batchers: Batchers = {
+      enqueues: new Batcher((groups) => this.#enqueue(queue, groups), most, sizeOfGroup),
+      finishes: new Batcher((ends) => this.#finish(queue, ends), most, sizeOfEnd),
+      returns: new Batcher(
+        (tokens) => this.#giveBack(queue, tokens),
+        most,
+        () => 0,
+      ),
+    };
+    this.#queues.set(queue, batchers);
+    return batchers;
+  }
+
+  async #enqueue(queue: string, groups: TaskGroup[]): Promise<(undefined | Error)[]> {
+    const accepted = await this.store.raw.enqueue(queue, groups);
+    return accepted.map((one, i) => (one ? undefined : duplicate(queue, groups[i]!)));
+  }
+
+  async #finish(queue: string, ends: TaskEnd[]): Promise<(undefined | Error)[]> {
+    const held = await this.store.raw.finish(queue, ends);
+    return held.map((one, i) => this.#ended(queue, ends[i]!.token, one));
+  }
+
+  async #giveBack(queue: string, tokens: string[]): Promise<(undefined | Error)[]> {
+    const returns = tokens.map((token) => givenBack({ worker: '', token }));
+    const held = await this.store.settle(queue, returns);
+    return held.map((one, i) => this.#ended(queue, tokens[i]!, one));
+  }
+
+  #ended(queue: string, token: string, held: boolean): undefined | Error {
+    this.over(queue, token);
+    return held ? undefined : gone(processId(queue, token));
   }
 }
 
-function batcherOf<In, Out>(
-  batchers: Map<string, Batcher<In, Out>>,
-  queue: string,
-  send: (items: In[]) => Promise<Out[]>,
-  size: (item: In) => number,
-): Batcher<In, Out> {
-  const known = batchers.get(queue);
-  if (known) return known;
-  if (batchers.size >= MAX_QUEUES) batchers.clear();
-  const batcher = new Batcher<In, Out>(send, { items: MAX_BATCH, bytes: MAX_BYTES }, size);
-  batchers.set(queue, batcher);
-  return batcher;
+function duplicate(queue: string, { tasks }: TaskGroup): CroreError {
+  const which = tasks.length === 1 ? 'an equal unique task' : 'a task equal to one of these';
+  return new CroreError('DUPLICATE_TASK', `queue '${queue}': ${which} is waiting or in process`);
 }
 
 function sizeOfGroup({ tasks }: TaskGroup): number {

@@ -1,4 +1,4 @@
-import type { News } from '../store/raw.js';
+import type { News, Topic } from '../store/raw.js';
 import type { Link } from './link.js';
 
 const RETRY = 1_000;
@@ -14,6 +14,7 @@ export class Ears {
   readonly #open = new Map<string, Open>();
 
   constructor(
+    private readonly about: Topic,
     private readonly link: Link,
     private readonly timeout: number,
     private readonly hear: (queue: string, news: News) => void,
@@ -50,7 +51,7 @@ export class Ears {
     try {
       const { store } = await this.link.desk();
       if (this.#open.get(queue) !== ear) return;
-      const { ready, stop } = store.raw.listen(queue, (news) => this.hear(queue, news));
+      const { ready, stop } = store.raw.listen(queue, this.about, (news) => this.hear(queue, news));
       ear.stop = stop;
       await within(ready, this.timeout);
       ear.standing = true;

@@ -22,6 +22,8 @@ export class Link {
     private readonly open: () => Promise<HandStore>,
     private readonly timeout: number,
     private readonly onError: (error: Error, what: string) => void,
+    /** Told of every process that is known to be over. */
+    private readonly over: (queue: string, token: string) => void,
   ) {}
 
   get closed(): boolean {
@@ -57,7 +59,7 @@ export class Link {
       for (const warning of store.warnings) warnOnce(warning);
       const engine = new Engine(store, { onError: this.onError });
       const heart = new Heart(store, this.timeout, this.onError);
-      this.#desk = { store, engine, heart, calls: new Calls(store) };
+      this.#desk = { store, engine, heart, calls: new Calls(store, this.over) };
       return this.#desk;
     } catch (error) {
       this.#opening = undefined;

@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { CroreError } from '../errors.js';
 
+const PROCESS = /^(\d+\.[\w.-]{3,100}):(.+)$/s;
+
 /** A process id is the lease's token and the queue: all that is needed to finish or return it, from anywhere. */
 export function processId(queue: string, token: string): string {
   return `${token}:${queue}`;
 }
 
 export function parseProcessId(id: unknown): { token: string; queue: string } {
-  const match = typeof id === 'string' ? /^(\d+\.[\w.-]{3,100}):(.+)$/s.exec(id) : null;
+  const match = typeof id === 'string' ? PROCESS.exec(id) : null;
   if (!match) throw new CroreError('PROCESS_GONE', `${shown(id)} is not the id of a process`);
   return { token: match[1]!, queue: match[2]! };
 }

@@ -23,6 +23,9 @@ export class Post {
   /** Looks since the last take. */
   #quietLooks = 0;
   readonly #takes: Batcher<void, Taken | undefined>;
+  /** With the number of a take, its nonce. */
+  readonly #stamp = randomBytes(9).toString('base64url');
+  #takesMade = 0;
   /** Nonces of takes whose answer was lost, with the looks that are left. */
   readonly #doubts = new Map<string, number>();
 
@@ -34,7 +37,7 @@ export class Post {
   ) {
     this.#takes = new Batcher(
       (asked) => this.#take(asked.length),
-      { items: MAX_BATCH, bytes: Number.POSITIVE_INFINITY },
+      { items: MAX_BATCH, bytes: Number.POSITIVE_INFINITY, lanes: store.lanes },
       () => 0,
     );
   }
@@ -58,7 +61,7 @@ export class Post {
     if (this.#doubts.size === 0) return;
     const { queue, worker } = this.session;
     const held = await this.store.held(queue, worker);
-    const nobodys = held.filter(({ token }) => [...this.#doubts.keys()].some((nonce) => token.includes(nonce)));
+    const nobodys = held.filter(({ token }) => [...this.#doubts.keys()].some((nonce) => token.endsWith(nonce)));
     if (nobodys.length > 0) await this.store.settle(queue, nobodys.map(givenBack));
     for (const [nonce, left] of this.#doubts) {
       if (left <= 1) this.#doubts.delete(nonce);
@@ -75,7 +78,8 @@ export class Post {
 
   async #take(n: number): Promise<(Taken | undefined)[]> {
     this.#quietLooks = 0;
-    const nonce = randomBytes(9).toString('base64url');
+    this.#takesMade += 1;
+    const nonce = `${this.#stamp}_${this.#takesMade.toString(36)}`;
     const { status, taken } = await this.store.raw.take(this.session, n, nonce).catch((error: unknown) => {
       if (error instanceof CroreError && error.code === 'STORE_UNCERTAIN') this.#doubts.set(nonce, LOOKS);
       throw error;

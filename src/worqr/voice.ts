@@ -23,33 +23,41 @@ const OWN_EVENTS = new Set(['error', 'debug', 'newListener', 'removeListener']);
 /** Turns news of the store into events of an instance: of the queues that it has listeners for, or works on. */
 export class Voice {
   readonly #setup: VoiceSetup;
-  readonly #ears: Ears;
+  readonly #news: Ears;
+  /** Only for listeners: whoever just works on a queue need not hear of every task that ends. */
+  readonly #ends: Ears;
 
   constructor(setup: VoiceSetup) {
     this.#setup = setup;
     const hear = (queue: string, news: News) => this.#hear(queue, news);
-    this.#ears = new Ears(setup.link, setup.timeout, hear, (queue) => this.#isWanted(queue));
+    const { link, timeout } = setup;
+    this.#news = new Ears('news', link, timeout, hear, (queue) => this.#isWanted(queue));
+    const hearEnds = (queue: string, news: News) => news.type === 'done' && hear(queue, news);
+    this.#ends = new Ears('ends', link, timeout, hearEnds, (queue) => this.#isHeard(queue));
     setup.emitter.on('newListener', (name) => this.#listenTo(name));
     setup.emitter.on('removeListener', (name) => this.release(name));
   }
 
   /** Listens to a queue; resolves once nothing more can be missed. */
   open(queue: string): Promise<void> {
-    return this.#ears.open(queue);
+    return this.#news.open(queue);
   }
 
   /** Resolves when a subscription that is on its way stands; undefined when none is. */
   settled(queue: string): Promise<void> | undefined {
-    return this.#ears.settled(queue);
+    return this.#news.settled(queue) ?? this.#ends.settled(queue);
   }
 
   /** Listens no longer, unless somebody still wants it. */
   release(name: string | symbol): void {
-    if (typeof name === 'string' && !this.#isWanted(name)) this.#ears.close(name);
+    if (typeof name !== 'string') return;
+    if (!this.#isHeard(name)) this.#ends.close(name);
+    if (!this.#isWanted(name)) this.#news.close(name);
   }
 
   close(): void {
-    this.#ears.closeAll();
+    this.#news.closeAll();
+    this.#ends.closeAll();
   }
 
   /** Whoever does not work on a queue may not dequeue, so it is not asked to. */
@@ -70,14 +78,20 @@ export class Voice {
     }
   }
 
+  #isHeard(queue: string): boolean {
+    return this.#setup.emitter.listenerCount(queue) > 0;
+  }
+
   #isWanted(queue: string): boolean {
-    return this.#setup.emitter.listenerCount(queue) > 0 || this.#setup.isWorking(queue);
+    return this.#isHeard(queue) || this.#setup.isWorking(queue);
   }
 
   #listenTo(name: string | symbol): void {
     if (typeof name !== 'string' || OWN_EVENTS.has(name) || this.#setup.link.closed) return;
     try {
-      void this.#ears.open(checkName(name, 'queue name'));
+      checkName(name, 'queue name');
+      void this.#news.open(name);
+      void this.#ends.open(name);
     } catch {
       // no queue can have this name
     }
@@ -91,8 +105,7 @@ export class Voice {
         else if (isWorking(queue)) look(queue);
         return;
       case 'done':
-        if (emitter.listenerCount(queue) === 0) return;
-        for (const end of news.read()) this.#tell(queue, 'done', this.#doneMessage(end));
+        for (const end of news.ends) this.#tell(queue, 'done', this.#doneMessage(end));
         return;
       case 'cancel':
         this.#tell(queue, 'cancel', this.#cancelMessage(news.task));

@@ -4,7 +4,7 @@ import { CroreError } from '../errors.js';
 import type { Bytes } from '../job/job.js';
 import { type Desk, Link } from './link.js';
 import { Member } from './member.js';
-import { gone, parseProcessId, processId } from './names.js';
+import { parseProcessId, processId } from './names.js';
 import { careOf, type ResolvedOptions, resolveOptions, type WorqrOptions, type WorqrRedisOptions } from './options.js';
 import { Supervisor } from './supervisor.js';
 import { asBuffer, toBytes, toGroup, toResult } from './tasks.js';
@@ -47,7 +47,12 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     super();
     this.#options = resolveOptions(redis, options);
     const { open, timeout, binary, debug } = this.#options;
-    this.#link = new Link(open, timeout, (error, what) => this.#voice.trouble(error, what));
+    this.#link = new Link(
+      open,
+      timeout,
+      (error, what) => this.#voice.trouble(error, what),
+      (queue, token) => this.#member?.posts.get(queue)?.inHand.delete(token),
+    );
     this.#supervisor = new Supervisor(() => this.#link.desk(), careOf(this.#options));
     this.#voice = new Voice({
       emitter: this,
@@ -64,10 +69,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   async enqueue(queue: string, task: string | Bytes | readonly (string | Bytes)[], unique = false): Promise<void> {
     const tasks = toGroup(task);
     const { calls } = this.#ready(queue) ?? (await this.#at(queue));
-    if (tasks.length === 0) return;
-    if (await calls.enqueue(queue, { tasks, unique: unique === true })) return;
-    const which = tasks.length === 1 ? 'an equal unique task' : 'a task equal to one of these';
-    throw new CroreError('DUPLICATE_TASK', `queue '${queue}': ${which} is waiting or in process`);
+    if (tasks.length > 0) await calls.enqueue(queue, { tasks, unique: unique === true });
   }
 
   /** Names of the queues in which tasks wait. */
@@ -168,18 +170,14 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     const { token, queue } = parseProcessId(id);
     const json = toResult(result);
     const { calls } = this.#ready(queue) ?? (await this.#at(queue));
-    const held = await calls.finish(queue, json === undefined ? { token } : { token, result: json });
-    this.#forget(queue, token);
-    if (!held) throw gone(id);
+    await calls.finish(queue, json === undefined ? { token } : { token, result: json });
   }
 
   /** A process is given up: its task goes back to the front of its queue. */
   async stopProcess(id: string): Promise<void> {
     const { token, queue } = parseProcessId(id);
     const { calls } = this.#ready(queue) ?? (await this.#at(queue));
-    const held = await calls.giveBack(queue, token);
-    this.#forget(queue, token);
-    if (!held) throw gone(id);
+    await calls.giveBack(queue, token);
   }
 
   /** Ids of all processes with this task, in every queue. Costs time in proportion to what is in process. */
@@ -264,8 +262,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   /** The store, once news of this queue that somebody here waits for can no longer be missed. */
   async #at(queue: string): Promise<Desk> {
     checkName(queue, 'queue name');
-    const settled = this.#voice.settled(queue);
-    if (settled) await settled;
+    for (let on = this.#voice.settled(queue); on; on = this.#voice.settled(queue)) await on;
     return this.#link.desk();
   }
 
@@ -277,10 +274,6 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
 
   #task(bytes: Bytes): Task {
     return (this.#options.binary ? Buffer.from(bytes) : asBuffer(bytes).toString()) as Task;
-  }
-
-  #forget(queue: string, token: string): void {
-    this.#member?.posts.get(queue)?.inHand.delete(token);
   }
 
   async #poll(): Promise<void> {

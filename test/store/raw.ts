@@ -275,8 +275,8 @@ export function testRaw(context: RawContext): void {
   it('news of raw tasks reach whoever listens', async () => {
     const queue = context.newQueue();
     const news: News[] = [];
-    const ear = raw().listen(queue, (one) => news.push(one));
-    await ear.ready;
+    const ears = (['news', 'ends'] as const).map((about) => raw().listen(queue, about, (one) => news.push(one)));
+    await Promise.all(ears.map((ear) => ear.ready));
     news.length = 0;
     await join(queue);
     await put(queue, 'a', 'b', '\xff');
@@ -286,10 +286,10 @@ export function testRaw(context: RawContext): void {
     await raw().remove(queue, bytes('\xff'));
     await raw().clear(queue);
     await until('the last of the news', () => news.some(({ type }) => type === 'delete'));
-    ear.stop();
+    for (const ear of ears) ear.stop();
     const text = <T extends { task: Uint8Array }>(one: T) => ({ ...one, task: Buffer.from(one.task).toString() });
     const shown = news.flatMap((one): unknown[] => {
-      if (one.type === 'done') return one.read().map((end) => ({ type: 'done', ...text(end) }));
+      if (one.type === 'done') return one.ends.map((end) => ({ type: 'done', ...text(end) }));
       return [one.type === 'cancel' ? text(one) : one];
     });
     expect(shown).toEqual([

@@ -222,6 +222,12 @@ describe('Worqr and a Redis in trouble', () => {
       expect(['STORE_UNREACHABLE', 'STORE_UNCERTAIN', 'NOT_STARTED', 'NOT_WORKING'], `call ${i}`).toContain(code);
     }
     await redis.up();
+    const answers = () =>
+      worqr.countQueue('q').then(
+        () => true,
+        () => false,
+      );
+    await until('the connection is back', answers);
     await worqr.startWorker();
     await worqr.startWork('q');
     await worqr.enqueue('q', 'after');

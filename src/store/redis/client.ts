@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { CroreError } from '../../errors.js';
-import type { Connection, Source } from './connect.js';
+import { type Connection, isCluster, type Source } from './connect.js';
 import { SCRIPTS, type ScriptName } from './scripts.js';
 
 export type Arg = string | Buffer;
@@ -41,6 +41,11 @@ export class RedisClient {
   ) {
     this.#redis = source.data;
     this.#redis.on('error', this.#note).on('close', this.#drop).on('end', this.#drop);
+  }
+
+  /** Whether a message may be meant for somebody at another server. */
+  get isCluster(): boolean {
+    return isCluster(this.#redis);
   }
 
   get redis(): Connection {

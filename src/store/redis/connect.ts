@@ -47,7 +47,7 @@ function another(connection: Connection, timeout: number, enableOfflineQueue: bo
   return connection.duplicate({ ...options, lazyConnect: true });
 }
 
-function isCluster(connection: Connection): connection is Cluster {
+export function isCluster(connection: Connection): connection is Cluster {
   return 'nodes' in connection && typeof connection.nodes === 'function';
 }
 

@@ -1,7 +1,7 @@
 import type { News, TaskDone } from '../raw.js';
 import { unpack } from './pack.js';
 
-/** Reads what scripts publish on a queue's `news` channel: one letter, then what it is about. */
+/** Reads what scripts publish on a queue's `news` and `ends` channels: one letter, then what it is about. */
 export function readNews(message: Buffer | undefined): News {
   if (!message) return { type: 'reset' };
   const rest = message.subarray(1);
@@ -9,7 +9,7 @@ export function readNews(message: Buffer | undefined): News {
     case 'w':
       return rest.length > 0 ? { type: 'work', count: Number(rest.toString()) } : { type: 'work' };
     case 'd':
-      return { type: 'done', read: () => readEnds(rest) };
+      return { type: 'done', ends: readEnds(rest) };
     case 'c':
       return { type: 'cancel', task: rest };
     case 'k':

@@ -1,5 +1,5 @@
 import type { Bytes } from '../../job/job.js';
-import type { Ear, News, RawStore, Take, TaskEnd, TaskGroup } from '../raw.js';
+import type { Ear, News, RawStore, Take, TaskEnd, TaskGroup, Topic } from '../raw.js';
 import type { Beat } from '../store.js';
 import type { Again, Arg, Reply } from './client.js';
 import { THREE_DIGITS } from './entries.js';
@@ -44,17 +44,17 @@ export class RedisRaw implements RawStore {
   }
 
   async finish(queue: string, ends: readonly TaskEnd[]): Promise<boolean[]> {
-    const distinct = new Map<string, number>();
-    for (const [i, { token }] of ends.entries()) if (!distinct.has(token)) distinct.set(token, i);
-    const first = [...distinct.values()];
-    const results = first.map((i) => (ends[i]!.result === undefined ? '' : `=${ends[i]!.result}`));
-    const args = [pack([...distinct.keys()]), results.some((result) => result !== '') ? pack(results) : ''];
+    const { client, time } = this.setup.view;
+    const firsts = firstPlaces(ends);
+    const tokens = firsts.map((i) => ends[i]!.token);
+    const results = firsts.some((i) => ends[i]!.result !== undefined) ? firsts.map((i) => resultOf(ends[i]!)) : [];
     const { list, stem } = this.#keys(queue);
-    const answer = await this.setup.view.client.run('finish', [list, stem], [this.setup.view.time(), ...args]);
-    const applied = ends.map(() => false);
-    for (const i of first) applied[i] = true;
+    const args = [time(), pack(tokens), results.length > 0 ? pack(results) : '', client.isCluster ? '1' : ''];
+    const answer = await client.run('finish', [list, stem], args);
+    const applied = new Array<boolean>(ends.length).fill(false);
+    for (const i of firsts) applied[i] = true;
     // What was perhaps done by a lost first try counts as done.
-    if (!answer.repeated) for (const stale of answer.reply as number[]) applied[first[stale - 1]!] = false;
+    if (!answer.repeated) for (const stale of answer.reply as number[]) applied[firsts[stale - 1]!] = false;
     return applied;
   }
 
@@ -107,10 +107,8 @@ export class RedisRaw implements RawStore {
     return (await this.#run('inform', queue, [worker, info])) === 1;
   }
 
-  listen(queue: string, listener: (news: News) => void): Ear {
-    return this.setup.signals.hear(`${this.#keys(queue).stem}news`, (message) => {
-      listener(readNews(message));
-    });
+  listen(queue: string, about: Topic, listener: (news: News) => void): Ear {
+    return this.setup.signals.hear(`${this.#keys(queue).stem}${about}`, (message) => listener(readNews(message)));
   }
 
   #keys(queue: string): { list: string; stem: string; channel: string } {
@@ -121,6 +119,23 @@ export class RedisRaw implements RawStore {
     const { list, stem } = this.#keys(queue);
     return (await this.setup.view.client.run(name, [list, stem], [this.setup.view.time(), ...args], again)).reply;
   }
+}
+
+/** Where each distinct token stands first. */
+function firstPlaces(ends: readonly TaskEnd[]): number[] {
+  const seen = new Set<string>();
+  const places: number[] = [];
+  for (let i = 0; i < ends.length; i++) {
+    const { token } = ends[i]!;
+    if (seen.has(token)) continue;
+    seen.add(token);
+    places.push(i);
+  }
+  return places;
+}
+
+function resultOf({ result }: TaskEnd): string {
+  return result === undefined ? '' : `=${result}`;
 }
 
 /** Neighbouring plain groups travel as one. `places` are the indexes of the groups as they were given. */

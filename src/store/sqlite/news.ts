@@ -98,7 +98,7 @@ function read(row: Row): News {
     case 'work':
       return row.count === null ? { type: 'work' } : { type: 'work', count: row.count as number };
     case 'done':
-      return { type: 'done', read: () => [readEnd(row)] };
+      return { type: 'done', ends: [readEnd(row)] };
     case 'cancel':
       return { type: 'cancel', task: row.task as Bytes };
     default:

@@ -1,5 +1,5 @@
 import type { Bytes } from '../../job/job.js';
-import type { Ear, News, RawStore, Take, TaskEnd, TaskGroup } from '../raw.js';
+import type { Ear, News, RawStore, Take, TaskEnd, TaskGroup, Topic } from '../raw.js';
 import type { Beat } from '../store.js';
 import { push } from './add.js';
 import { countStarts, paceLeaves, takeTasks } from './claim.js';
@@ -146,8 +146,10 @@ export class SqliteRaw implements RawStore {
     });
   }
 
-  listen(queue: string, listener: (news: News) => void): Ear {
-    return this.#newsstand.listen(queue, listener);
+  listen(queue: string, about: Topic, listener: (news: News) => void): Ear {
+    return this.#newsstand.listen(queue, (news) => {
+      if ((news.type === 'done') === (about === 'ends')) listener(news);
+    });
   }
 
   /** A write that may have made news. */

@@ -1,5 +1,6 @@
 -- finish: ends leases of raw tasks, whoever holds them, and tells the listeners.
--- ARGV: now, packed list of distinct tokens, packed list of results ('' = none, else '=' and JSON text) or '' for none at all.
+-- ARGV: now, packed list of distinct tokens, packed list of results ('' = none, else '=' and JSON text) or '' for none at all,
+-- '' where this server knows of every listener.
 -- Reply: numbers of those no longer held.
 -- News: 'd', then three packed lists one after the other: tokens, 'session\0task' of each (false where it was not held), results.
 allow_oom()
@@ -19,7 +20,8 @@ if call('EXISTS', stem .. 'sealed') == 1 then
   end
 end
 
-local pack, channel = cmsgpack.pack, stem .. 'news'
+local pack, channel = cmsgpack.pack, stem .. 'ends'
+if ARGV[4] == '' and call('PUBSUB', 'NUMSUB', channel)[2] == 0 then return reply end
 if size < 1048576 then
   if #reply < #tokens then call('PUBLISH', channel, 'd' .. ARGV[2] .. pack(values) .. ARGV[3]) end
   return reply
