@@ -98,7 +98,7 @@ export class Voice {
   }
 
   #hear(queue: string, news: News): void {
-    const { emitter, look, isWorking } = this.#setup;
+    const { look, isWorking } = this.#setup;
     switch (news.type) {
       case 'work':
         if (news.count !== undefined) this.work(queue, news.count);

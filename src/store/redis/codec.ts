@@ -116,16 +116,20 @@ function createdAt(buffer: Buffer, at: number): number {
   return value;
 }
 
-/** `token crashes priority at worker`, the token starting with the attempt. */
+/** `token crashes priority at worker`, the token starting with the attempt, and perhaps a group that is in the record too. */
+export function readActive(run: string): Required<Pick<Job, 'token' | 'crashes' | 'priority' | 'startedAt' | 'worker'>> {
+  const [token, crashes, priority, at, ...worker] = run.split('\0', 1)[0]!.split(' ');
+  return {
+    token: token!,
+    crashes: Number(crashes),
+    priority: Number(priority),
+    startedAt: Number(at),
+    worker: worker.join(' '),
+  };
+}
+
 function applyActive(job: Job, run: string): void {
-  const [token, crashes, priority, at, ...worker] = run.split(' ');
-  job.state = 'active';
-  job.token = token!;
-  job.attempt = Number.parseInt(token!, 10);
-  job.crashes = Number(crashes);
-  job.priority = Number(priority);
-  job.startedAt = Number(at);
-  job.worker = worker.join(' ');
+  Object.assign(job, readActive(run), { state: 'active', attempt: Number.parseInt(run, 10) });
 }
 
 /** `state attempt crashes priority at tail`, the tail being any bytes. */

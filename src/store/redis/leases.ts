@@ -1,6 +1,7 @@
 import type { Job, Lease } from '../../job/job.js';
 import type { Lost } from '../store.js';
 import type { RedisClient } from './client.js';
+import { readActive } from './codec.js';
 
 const PAGE = '1000';
 
@@ -17,8 +18,8 @@ export interface FoundLease {
 export async function* walkLeases(client: RedisClient, stem: string): AsyncGenerator<FoundLease> {
   for await (const [id, run] of scan(client, `${stem}active`)) {
     if (id.length === 0) continue; // the padding: see lib.lua
-    const [token, , , , ...worker] = run.toString().split(' ');
-    yield { lease: { worker: worker.join(' '), token: token!, id: id.toString() } };
+    const { token, worker } = readActive(run.toString());
+    yield { lease: { worker, token, id: id.toString() } };
   }
   for await (const [token, value] of scan(client, `${stem}leased`)) {
     const cut = value.indexOf(0);

@@ -28,7 +28,7 @@ end
 n = math.max(n, 0)
 local bound, most = n < asked, n
 
-local ids = {}
+local ids, groups = {}, {}
 local ghosts = call('EXISTS', stem .. 'ghosts') == 1
 
 local function take_prio(from, to)
@@ -72,35 +72,53 @@ local function take_ready(want)
   end
 end
 
--- What a group may give now.
-local function look(group)
-  local size = call('ZCARD', stem .. 'group:' .. group)
-  local seen = { group = group, size = size, can = size, given = 0, used = 0 }
-  if rule and rule.group_most > 0 then
-    seen.can = math.min(seen.can, rule.group_most - (tonumber(call('HGET', stem .. 'holds', group)) or 0))
-  end
+-- What groups may give now as far as their limits go. How long their lines are is asked only where more than one is wanted.
+local function look(names)
+  local seen, holds, rates = {}, call('HMGET', stem .. 'holds', unpack(names)), nil
   if rule and rule.group_count > 0 then
-    seen.start, seen.count = window(call('GET', stem .. 'rate:' .. group), rule.group_per)
-    seen.can = math.min(seen.can, rule.group_count - seen.count)
+    local keys = {}
+    for i, group in ipairs(names) do keys[i] = stem .. 'rate:' .. group end
+    rates = call('MGET', unpack(keys))
+  end
+  for i, group in ipairs(names) do
+    local one = { group = group, holds = tonumber(holds[i]) or 0, can = math.huge, given = 0, used = 0 }
+    if rule and rule.group_most > 0 then one.can = rule.group_most - one.holds end
+    if rates then
+      one.start, one.count = window(rates[i], rule.group_per)
+      one.can = math.min(one.can, rule.group_count - one.count)
+    end
+    seen[i] = one
   end
   return seen
 end
 
--- Takes what a group gives out of its line, and puts the group where it belongs then.
-local function give(seen, again)
-  local group, given = seen.group, seen.given
-  if given > 0 then
-    seen.ids = call('ZPOPMIN', stem .. 'group:' .. group, given)
-    call('HINCRBY', stem .. 'holds', group, given)
-    if seen.count then
-      local text, ttl = seen.start .. ' ' .. (seen.count + given), math.max(3600000, 2 * rule.group_per)
-      call('SET', stem .. 'rate:' .. group, text, 'PX', ttl)
+-- Takes what groups give out of their lines, and puts those that cannot go on where they belong.
+local function give(all)
+  local holds, lines = {}, {}
+  for _, seen in ipairs(all) do
+    local group, given = seen.group, seen.given
+    if given > 0 then
+      local line = stem .. 'group:' .. group
+      seen.ids = call('ZPOPMIN', line, given)
+      local got = #seen.ids / 2
+      lines[#lines + 1] = line
+      holds[#holds + 1] = group
+      holds[#holds + 1] = seen.holds + got
+      if seen.count then
+        local text, ttl = seen.start .. ' ' .. (seen.count + got), math.max(3600000, 2 * rule.group_per)
+        call('SET', stem .. 'rate:' .. group, text, 'PX', ttl)
+      end
     end
   end
-  if seen.size == given then
-    call('ZREM', stem .. 'lines', group)
-  elseif not again then
-    seat(group)
+  if #lines > 0 then call('HSET', stem .. 'holds', unpack(holds)) end
+  local some_ended = #lines > 0 and call('EXISTS', unpack(lines)) < #lines
+  for _, seen in ipairs(all) do
+    seen.empty = some_ended and seen.given > 0 and call('EXISTS', stem .. 'group:' .. seen.group) == 0
+    if seen.empty then
+      call('ZREM', stem .. 'lines', seen.group)
+    elseif seen.given >= seen.can then
+      reseat(seen.group)
+    end
   end
 end
 
@@ -112,16 +130,23 @@ local function take_groups(want)
   -- Those that have had a turn stand behind all that have not.
   local function next_group()
     if at > #fetched and budget > 0 then
-      fetched, at = call('RPOP', stem .. 'turns', math.min(want - #order, budget)) or {}, 1
-      budget = #fetched > 0 and budget - #fetched or 0
+      local names = call('RPOP', stem .. 'turns', math.min(want - #order, budget)) or {}
+      budget = #names > 0 and budget - #names or 0
+      fetched, at = #names > 0 and look(names) or {}, 1
     end
     if at <= #fetched then
       at = at + 1
-      all[#all + 1] = look(fetched[at - 1])
+      all[#all + 1] = fetched[at - 1]
       return all[#all]
     end
+    local seen = again[head]
+    if not seen then return nil end
     head = head + 1
-    return again[head - 1]
+    if not seen.size then
+      seen.size = call('ZCARD', stem .. 'group:' .. seen.group)
+      seen.can = math.min(seen.can, seen.size)
+    end
+    return seen
   end
   while #order < want do
     local seen = next_group()
@@ -132,14 +157,24 @@ local function take_groups(want)
       if seen.given < seen.can then again[#again + 1] = seen end
     end
   end
-  for _, seen in ipairs(all) do give(seen, seen.given > 0 and seen.given < seen.can) end
+  give(all)
   local behind = {}
-  for i = head, #again do behind[#behind + 1] = again[i].group end
-  if #behind > 0 then call('LPUSH', stem .. 'turns', unpack(behind)) end
-  for _, seen in ipairs(order) do
-    ids[#ids + 1] = seen.ids[2 * seen.used + 1]
-    seen.used = seen.used + 1
+  for i = head, #again do
+    if not again[i].empty then behind[#behind + 1] = again[i].group end
   end
+  if #behind > 0 then call('LPUSH', stem .. 'turns', unpack(behind)) end
+  local missed = 0
+  for _, seen in ipairs(order) do
+    local id = seen.ids[2 * seen.used + 1]
+    seen.used = seen.used + 1
+    if id then
+      ids[#ids + 1] = id
+      groups[#ids] = '\0' .. seen.group
+    else
+      missed = missed + 1
+    end
+  end
+  return missed
 end
 
 -- Groups whose time has come, or whose limit has changed, take turns again.
@@ -166,7 +201,11 @@ if grouped() then
   if (tonumber(call('HGET', stem .. 'meta', 'grouped')) or 0) > 0 then turns = 2 end
   reopen()
   local had = #ids
-  if want > 0 then take_groups(math.max(half(want, 1), want - raw - refs)) end
+  local wanted = want > 0 and math.max(half(want, 1), want - raw - refs) or 0
+  for _ = 1, 10 do
+    if wanted <= 0 then break end
+    wanted = take_groups(wanted)
+  end
   if #ids > had then call('HINCRBY', stem .. 'meta', 'grouped', had - #ids) end
   want = n - #ids
 end
@@ -246,16 +285,16 @@ local function mind(id, record)
   end
 end
 
-local function lease_job(id, record, run)
+local function lease_job(id, record, run, group)
   local place = digits(index)
   index = index + 1
   fields[k + 1] = id
   if run then
     local _, attempt, crashes, priority = parse(run)
-    fields[k + 2] = (attempt + 1) .. head .. place .. tail .. ' ' .. crashes .. ' ' .. priority .. ' ' .. now .. ' ' .. worker
+    fields[k + 2] = (attempt + 1) .. head .. place .. tail .. ' ' .. crashes .. ' ' .. priority .. ' ' .. now .. ' ' .. worker .. group
     moved[#moved + 1] = id
   else
-    fields[k + 2] = fresh_head .. place .. fresh_tail
+    fields[k + 2] = fresh_head .. place .. fresh_tail .. group
   end
   k = k + 2
   bytes = bytes + #record
@@ -269,7 +308,7 @@ local function lease_fresh()
     local ones = (i - 1) % 10
     if ones == 0 then prefix = fresh_head .. string.sub(digits(i - 1), 1, 2) end
     local record = records[i]
-    fields[k + 1], fields[k + 2] = ids[i], prefix .. DIGIT[ones] .. fresh_tail
+    fields[k + 1], fields[k + 2] = ids[i], prefix .. DIGIT[ones] .. fresh_tail .. (groups[i] or '')
     k = k + 2
     bytes = bytes + #record
     if minding then mind(ids[i], record) end
@@ -286,7 +325,7 @@ else
     -- raw tasks stand in the middle, turn by turn with jobs of default priority
     if i <= #ids and (i <= before or t > #tasks or (i <= middle and i - before <= t - 1)) then
       out_ids[o], out_bodies[o], out_runs[o] = ids[i], records[i], runs[i] or ''
-      lease_job(ids[i], records[i], runs[i])
+      lease_job(ids[i], records[i], runs[i], groups[i] or '')
       i = i + 1
     else
       leased[#leased + 1] = fresh_head .. digits(index) .. tail

@@ -17,6 +17,7 @@ end
 
 local found = call('HMGET', stem .. 'active', unpack(ids))
 local reply, live, fields, k, index = { 0 }, ids, {}, 0, 0
+local ended = found
 p = 1
 while p <= last do
   local run, size = 'done ' .. argv[p] .. ' ' .. now .. ' ' .. argv[p + 1], tonumber(argv[p + 2])
@@ -34,12 +35,17 @@ while p <= last do
 end
 if k == 0 then return reply end
 if k < 2 * n then
-  live = {}
+  live, ended = {}, {}
   for i = 1, k, 2 do live[#live + 1] = fields[i] end
+  local stale = {}
+  for i = 2, #reply do stale[reply[i]] = true end
+  for i = 1, n do
+    if not stale[i] then ended[#ended + 1] = found[i] end
+  end
 end
 
 call('HDEL', stem .. 'active', unpack(live))
-free(live)
+free(ended)
 if watched() then
   for _, id in ipairs(live) do event('done', id) end
 end

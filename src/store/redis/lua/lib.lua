@@ -3,7 +3,7 @@
 --   jobs   hash id -> record, never rewritten
 --   ready  list of ids | prio zset of seq..id | scheduled zset by time | blocked hash id -> upstreams left
 --   runs   hash id -> 'state attempt crashes priority at tail' of jobs that wait; none for a fresh one of priority 0
---   active hash id -> 'token crashes priority at worker' | leased hash token -> 'worker\0task' for raw tasks
+--   active hash id -> 'token crashes priority at worker', and '\0group' for a job of a group | leased hash token -> 'worker\0task' for raw tasks
 --   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping |
 --          recent list of done jobs that are kept as by default, newest first: a list costs a fifth of a sorted set
 --   fates  hash id -> final state, for ten minutes, of jobs that dependents in other queues wait for (fates_ttl zset)
@@ -163,25 +163,40 @@ local function reseat(group)
   if call('EXISTS', stem .. 'group:' .. group) == 1 then seat(group) else call('ZREM', stem .. 'lines', group) end
 end
 
--- Leases of a group have ended: one that was at its limit may go on.
-local function free_group(group, count, full)
-  if call('HINCRBY', stem .. 'holds', group, -count) <= 0 then call('HDEL', stem .. 'holds', group) end
-  if full and call('SREM', stem .. 'full', group) == 1 then reseat(group) end
+-- Leases of groups have ended: their names, and how many of each.
+local function free_groups(names, counts)
+  local left, none = {}, {}
+  for i, held in ipairs(call('HMGET', stem .. 'holds', unpack(names))) do
+    local rest = (tonumber(held) or 0) - counts[names[i]]
+    if rest > 0 then
+      left[#left + 1] = names[i]
+      left[#left + 1] = rest
+    else
+      none[#none + 1] = names[i]
+    end
+  end
+  if #left > 0 then call('HSET', stem .. 'holds', unpack(left)) end
+  if #none > 0 then call('HDEL', stem .. 'holds', unpack(none)) end
+  if call('EXISTS', stem .. 'full') == 0 then return end
+  -- one that was at its limit may go on
+  for _, group in ipairs(names) do
+    if call('SREM', stem .. 'full', group) == 1 then reseat(group) end
+  end
 end
 
--- What the end of leases lets go on: groups of these jobs, and the queue itself where only so many may run.
-local function free(ids)
-  if grouped() and #ids > 0 then
-    local counts, order = {}, {}
-    for _, record in ipairs(call('HMGET', stem .. 'jobs', unpack(ids))) do
-      local group = record and group_of(record)
-      if group then
-        if not counts[group] then order[#order + 1] = group end
+-- What the end of leases lets go on: groups of these runs, and the queue itself where only so many may run.
+local function free(runs)
+  if grouped() then
+    local counts, names = {}, {}
+    for _, run in ipairs(runs) do
+      local cut = string.find(run, '\0', 1, true)
+      if cut then
+        local group = string.sub(run, cut + 1)
+        if not counts[group] then names[#names + 1] = group end
         counts[group] = (counts[group] or 0) + 1
       end
     end
-    local full = call('EXISTS', stem .. 'full') == 1
-    for _, group in ipairs(order) do free_group(group, counts[group], full) end
+    if #names > 0 then free_groups(names, counts) end
     wake()
   elseif get_pace() then
     wake()
@@ -226,7 +241,7 @@ local function withdraw(id, state, run)
     local token, attempt, crashes, priority = string.match(run, '^((%d+)%S*) (%d+) (%-?%d+)')
     call('HDEL', stem .. 'active', id)
     call('ZREM', stem .. 'reserved', id)
-    free({ id })
+    free({ run })
     return attempt .. ' ' .. crashes .. ' ' .. priority, token
   end
   local _, attempt, crashes, priority, at = parse(run)

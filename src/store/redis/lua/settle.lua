@@ -8,6 +8,7 @@ allow_oom()
 local reply, n = { 0 }, (#ARGV - 1) / 10
 local sealing = call('EXISTS', stem .. 'sealed') == 1
 
+local freed = {}
 -- Takes an entry off its lease; returns the task's bytes, true for a job, or nil when the token no longer matches.
 local function unlease(p)
   local token, id = ARGV[p + 1], ARGV[p + 2]
@@ -23,10 +24,10 @@ local function unlease(p)
   if not run or string.find(run, token, 1, true) ~= 1 then return nil end
   call('HDEL', stem .. 'active', id)
   call('ZREM', stem .. 'reserved', id)
+  freed[#freed + 1] = run
   return true
 end
 
-local freed = {}
 local ends = { done = { {}, {}, {}, 0 }, dead = { {}, {}, {}, 0 }, cancelled = { {}, {}, {}, 0 } }
 local fronts, told, bytes, stir, raw = {}, {}, 0, false, 0
 for i = 1, n do
@@ -35,7 +36,6 @@ for i = 1, n do
   local entry = unlease(p)
   reply[i + 1] = entry and 1 or 0
   if entry then
-    if entry == true then freed[#freed + 1] = id end
     if ARGV[p + 9] ~= '' then call('HSET', stem .. 'jobs', id, ARGV[p + 9]) end
     local group = ends[move]
     -- what goes back with an error was lost or has failed; without one it was put off or handed back
