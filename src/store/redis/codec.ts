@@ -117,7 +117,9 @@ function createdAt(buffer: Buffer, at: number): number {
 }
 
 /** `token crashes priority at worker`, the token starting with the attempt, and perhaps a group that is in the record too. */
-export function readActive(run: string): Required<Pick<Job, 'token' | 'crashes' | 'priority' | 'startedAt' | 'worker'>> {
+export function readActive(
+  run: string,
+): Required<Pick<Job, 'token' | 'crashes' | 'priority' | 'startedAt' | 'worker'>> {
   const [token, crashes, priority, at, ...worker] = run.split('\0', 1)[0]!.split(' ');
   return {
     token: token!,

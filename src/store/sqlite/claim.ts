@@ -109,7 +109,7 @@ function take(tables: Tables, tally: Tally, request: ClaimRequest, token: string
   const turns = tally.get('grouped') > 0 ? 2 : 1;
   const wanted = request.n - first.length;
   const most = Math.max(half(wanted, 1), wanted - tally.get('tasks') - refs);
-  const grouped = groups.take(most, (group, count) => takeOfGroup(tables, tally, request, token, group, count));
+  const grouped = groups.take(most, (counts) => takeOfGroups(tables, tally, request, token, counts));
   const want = wanted - grouped.length;
   const share = Math.min(tally.get('tasks'), Math.max(half(want, turns), want - refs));
   const raw = takeTasks(tables, tally, request, token, share);
@@ -140,10 +140,13 @@ function countDefault(tables: Tables, queue: number, limit: number): number {
 const TAKE = (which: string) => `UPDATE jobs
   SET state = 3, attempt = attempt + 1, at = ?, worker = ?, token = ?, outcome = NULL,
       until = CASE WHEN reservation > 0 THEN ? + reservation END
-  WHERE n IN (SELECT n FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?)
+  WHERE n IN (${which})
   RETURNING n || ' ' || seq || ' ' || priority || ' ' || attempt || ' ' || crashes || ' ' || created, id, spec, payload`;
-const TAKE_JOBS = TAKE('grp IS NULL AND priority BETWEEN ? AND ?');
-const TAKE_OF_GROUP = TAKE('grp = ?');
+const FIRST = (which: string) =>
+  `SELECT n FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?`;
+const TAKE_JOBS = TAKE(FIRST('grp IS NULL AND priority BETWEEN ? AND ?'));
+const FIRST_OF_GROUP = FIRST('grp = ?');
+const TAKE_THESE = TAKE('SELECT value FROM json_each(?)');
 
 function takeJobs(
   tables: Tables,
@@ -156,33 +159,34 @@ function takeJobs(
 ): Entry[] {
   if (limit <= 0) return [];
   const { queue, worker, now } = request;
-  return leased(
-    tables,
-    tally,
-    request,
-    token,
-    tables.arrays(TAKE_JOBS).all(now, worker, token, now, queue, low, high, limit),
-  );
+  const rows = tables.arrays(TAKE_JOBS).all(now, worker, token, now, queue, low, high, limit);
+  const taken = rows.map((row) => readJob(row, request, token));
+  taken.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
+  return leased(tables, tally, request, taken);
 }
 
-function takeOfGroup(
+/** The heads of these groups' lines, group by group. One statement that writes costs as much as many that look. */
+function takeOfGroups(
   tables: Tables,
   tally: Tally,
   request: ClaimRequest,
   token: string,
-  group: string,
-  count: number,
+  counts: ReadonlyMap<string, number>,
 ): Entry[] {
   const { queue, worker, now } = request;
-  const rows = tables.arrays(TAKE_OF_GROUP).all(now, worker, token, now, queue, group, count);
-  return leased(tables, tally, request, token, rows);
+  const first = tables.arrays(FIRST_OF_GROUP);
+  const places = new Map<number, number>();
+  for (const [group, count] of counts)
+    for (const [n] of first.all(queue, group, count)) places.set(n as number, places.size);
+  const rows = tables.arrays(TAKE_THESE).all(now, worker, token, now, JSON.stringify([...places.keys()]));
+  const taken = rows.map((row) => readJob(row, request, token));
+  taken.sort((a, b) => places.get(a.n)! - places.get(b.n)!);
+  return leased(tables, tally, request, taken);
 }
 
-/** What was taken, in order, with what that sets in motion. */
-function leased(tables: Tables, tally: Tally, request: ClaimRequest, token: string, rows: Value[][]): Entry[] {
+/** What was taken, with what that sets in motion. */
+function leased(tables: Tables, tally: Tally, request: ClaimRequest, taken: Taken[]): Entry[] {
   const { queue, worker } = request;
-  const taken = rows.map((row) => readJob(row, request, token));
-  taken.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
   let bytes = 0;
   for (const { job } of taken) {
     bytes += sizeOf(job.payload);
@@ -193,7 +197,13 @@ function leased(tables: Tables, tally: Tally, request: ClaimRequest, token: stri
   return taken.map(({ job }) => ({ lease: { worker, token: job.token!, id: job.id }, job }));
 }
 
-function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: string): { seq: number; job: Job } {
+interface Taken {
+  n: number;
+  seq: number;
+  job: Job;
+}
+
+function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: string): Taken {
   const [n, seq, priority, attempt, crashes, created] = (row[0] as string).split(' ');
   const job: Job = {
     queue: name,
@@ -209,7 +219,7 @@ function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: strin
     token: makeToken(attempt!, n!, token, row[1] as string),
     spec: row[2] === null ? DEFAULT_SPEC : decodeSpec(row[2] as string),
   };
-  return { seq: Number(seq), job };
+  return { n: Number(n), seq: Number(seq), job };
 }
 
 const TAKE_TASKS = `UPDATE tasks SET worker = ?, token = ?

@@ -68,10 +68,10 @@ export class Groups {
   }
 
   /**
-   * Takes up to `want` jobs, one from each group in turn. It is counted first and taken then, so that a group costs the same
-   * for one job or many; `lease` takes that many from the head of a group's line.
+   * Takes up to `want` jobs, one from each group in turn. It is counted first and taken then, all at once; `lease` takes that
+   * many from the heads of these lines, group by group.
    */
-  take<T>(want: number, lease: (group: string, count: number) => T[]): T[] {
+  take<T>(want: number, lease: (counts: ReadonlyMap<string, number>) => T[]): T[] {
     const order: Group[] = [];
     const given = new Map<Group, number>();
     const again: Group[] = [];
@@ -90,8 +90,13 @@ export class Groups {
       order.push(group);
       if (count + 1 < most) again.push(group);
     }
+    if (order.length === 0) return [];
+    const all = lease(new Map([...given].map(([group, count]) => [group.name, count])));
     const taken = new Map<Group, T[]>();
-    for (const [group, count] of given) taken.set(group, this.#give(group, count, lease));
+    for (const [group, count] of given) {
+      this.#give(group, count);
+      taken.set(group, all.splice(0, count));
+    }
     const waiting = new Set(again.slice(head));
     for (const group of given.keys()) if (!waiting.has(group)) this.#seat(group);
     // Those that may go on stand behind all others, in the order in which they had their turn.
@@ -163,14 +168,13 @@ export class Groups {
     this.#changed.clear();
   }
 
-  #give<T>(group: Group, count: number, lease: (group: string, count: number) => T[]): T[] {
+  #give(group: Group, count: number): void {
     const [opened, started] = windowOf(group, this.#pace.rate, this.now);
     group.waiting -= count;
     group.holds += count;
     Object.assign(group, { opened, started: started + count });
     this.tally.add('grouped', -count);
     this.#changed.add(group);
-    return lease(group.name, count);
   }
 
   /** How many jobs it may give now. */
@@ -216,12 +220,15 @@ export class Groups {
   /** Rows as the groups they are: one object each, however often they are met. */
   #select(where: string, ...values: (string | number)[]): Group[] {
     const rows = this.tables
-      .sql(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND ${where}`)
+      .arrays(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND ${where}`)
       .all(this.tally.queue, ...values);
-    return (rows as unknown as Group[]).map((row) => {
-      const known = this.#known.get(row.name);
-      if (!known) this.#known.set(row.name, row);
-      return known ?? row;
+    return rows.map((row) => {
+      const known = this.#known.get(row[0] as string);
+      if (known) return known;
+      const [name, waiting, holds, shelf, turn, opened, started, rests] = row as [string, ...number[]];
+      const group = { name, waiting, holds, shelf, turn, opened, started, rests } as Group;
+      this.#known.set(name, group);
+      return group;
     });
   }
 }
