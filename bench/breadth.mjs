@@ -1,10 +1,13 @@
 // node bench/breadth.mjs [--quick]: what limits, groups and events cost, as ratios to the plain queue of the same run.
-// Each variant takes its turn in every round; the figure is the median of time per job over the plain queue's.
+// Each variant takes its turn in every round; the figures are medians over the plain queue's: of the time that adding and
+// working take, and of the processor time (this process, and the Redis server) of working, the steadier one by far.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open } from '../dist/index.js';
+import { busyMicroseconds } from './cases/redis-cost.mjs';
 import { startRedis } from './redis-server.mjs';
+import { connect } from './subjects/root.mjs';
 
 const quick = process.argv.includes('--quick');
 const JOBS = quick ? 5_000 : 20_000;
@@ -21,14 +24,11 @@ const VARIANTS = {
   'events, somebody listens': { events: true },
 };
 
-async function turn(crore, name, { pace, groups, events }) {
+async function turn(crore, control, name, { pace, groups, events }) {
   const queue = crore.queue(name);
   if (pace) await queue.setPace(pace);
-  let heard = 0;
   const stream = events ? await queue.events() : undefined;
-  stream?.on('done', () => {
-    heard += 1;
-  });
+  stream?.on('done', () => {});
   const jobs = Array.from({ length: JOBS }, (_x, i) => ({
     payload: { n: i, text: 'x'.repeat(80) },
     ...(groups ? { group: `g${i % groups}` } : {}),
@@ -38,6 +38,7 @@ async function turn(crore, name, { pace, groups, events }) {
   await queue.addMany(jobs);
   const added = performance.now() - beganAdd;
   let done = 0;
+  const busy = await busySince(control);
   const began = performance.now();
   await new Promise((resolve) => {
     queue.work(
@@ -50,42 +51,53 @@ async function turn(crore, name, { pace, groups, events }) {
     void queue.resume();
   });
   const drained = performance.now() - began;
+  const cpu = await busy();
   stream?.close();
   await queue.obliterate();
-  return { added: added / JOBS, drained: drained / JOBS, heard };
+  return { added, drained, cpu };
+}
+
+/** Processor time from now on, of this process and of the server. */
+async function busySince(control) {
+  const own = process.cpuUsage();
+  const server = control ? await busyMicroseconds(control) : 0;
+  return async () => {
+    const { user, system } = process.cpuUsage(own);
+    return user + system + (control ? (await busyMicroseconds(control)) - server : 0);
+  };
 }
 
 function median(values) {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 }
 
-async function measure(store, url) {
+async function measure(store, url, control) {
   const crore = await open(url, { onError: () => {} });
-  const times = new Map(Object.keys(VARIANTS).map((name) => [name, { added: [], drained: [] }]));
+  const times = new Map(Object.keys(VARIANTS).map((name) => [name, { added: [], drained: [], cpu: [] }]));
   for (let round = 0; round <= ROUNDS; round++) {
     for (const [name, variant] of Object.entries(VARIANTS)) {
-      const taken = await turn(crore, `${name} ${round}`, variant);
+      const taken = await turn(crore, control, `${name} ${round}`, variant);
       if (round === 0) continue; // the first round warms up
-      times.get(name).added.push(taken.added);
-      times.get(name).drained.push(taken.drained);
+      for (const [figure, value] of Object.entries(taken)) times.get(name)[figure].push(value);
     }
   }
   await crore.close();
   const plain = times.get('plain');
-  for (const [name, { added, drained }] of times) {
-    const ratio = (mine, base) => (median(mine) / median(base)).toFixed(2);
-    process.stdout.write(
-      `${store.padEnd(7)} ${name.padEnd(26)} add ${ratio(added, plain.added)}x  work ${ratio(drained, plain.drained)}x\n`,
-    );
+  for (const [name, mine] of times) {
+    const ratio = (figure) => `${(median(mine[figure]) / median(plain[figure])).toFixed(2)}x`;
+    const figures = `add ${ratio('added')}  work ${ratio('drained')}  cpu of work ${ratio('cpu')}`;
+    process.stdout.write(`${store.padEnd(7)} ${name.padEnd(26)} ${figures}\n`);
   }
 }
 
 const dir = mkdtempSync(join(tmpdir(), 'crore-breadth-'));
 const redis = await startRedis(dir);
+const control = connect(redis.address);
 try {
-  await measure('redis', `redis://${redis.address.host ?? '127.0.0.1'}:${redis.address.port}`);
+  await measure('redis', redis.address.url, control);
   await measure('sqlite', `sqlite:${join(dir, 'breadth.db')}`);
 } finally {
+  control.disconnect();
   await redis.stop();
   rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
 }

@@ -27,7 +27,7 @@ async function heldBytes(control) {
   return info('used_memory') - info('mem_clients_normal');
 }
 
-async function busyMicroseconds(control) {
+export async function busyMicroseconds(control) {
   const info = await read(control, 'cpu');
   return (info('used_cpu_user') + info('used_cpu_sys')) * 1e6;
 }
