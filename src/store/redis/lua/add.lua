@@ -141,10 +141,7 @@ for index, item in ipairs(items) do
     local at = ARGV[p + 3] ~= '' and tonumber(ARGV[p + 3]) or now + ARGV[p + 4]
     call('HSET', stem .. 'jobs', id, record)
     local flags = string.byte(record) - 48
-    if flags % 64 >= 32 and not grouped() then
-      call('HSET', stem .. 'meta', 'groups', 1)
-      has_groups = true
-    end
+    if flags % 64 >= 32 and not grouped() then begin_groups() end
     if flags % 4 > 0 then call('HSETNX', stem .. 'meta', 'minds', 1) end
     event('added', id)
     local left, failed = wire(id, item.needs)

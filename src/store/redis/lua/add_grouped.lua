@@ -27,7 +27,7 @@ for i = 1, n do
 end
 if #ids == 0 then return reply end
 call('HSET', stem .. 'jobs', unpack(records))
-call('HSETNX', stem .. 'meta', 'groups', 1)
+begin_groups()
 call('HINCRBY', stem .. 'meta', 'grouped', #ids)
 for _, group in ipairs(order) do
   call('ZADD', stem .. 'group:' .. group, unpack(lines[group]))

@@ -1,7 +1,7 @@
 -- join: opens a worker's session. ARGV: now, worker, lease in ms, info, 1 when its raw tasks return uncounted.
 -- Reply: 1.
 allow_oom()
-pad()
+pad('active')
 call('ZADD', stem .. 'workers', now + ARGV[3], ARGV[2])
 -- from here on a gap between sweeps is known for what it is
 call('HSETNX', stem .. 'meta', 'swept', now)

@@ -113,11 +113,21 @@ local function window(text, per)
   return tonumber(start), tonumber(count)
 end
 
+-- A small hash is a flat list in which every look-up is a walk; one long value makes it a table for good. No id is empty,
+-- and no group's name.
+local function pad(hash) call('HSETNX', stem .. hash, '', string.rep(' ', 65)) end
+
 -- Only queues that have had a job with a group pay for groups.
 local has_groups
 local function grouped()
   if has_groups == nil then has_groups = call('HEXISTS', stem .. 'meta', 'groups') == 1 end
   return has_groups
+end
+
+-- This queue has groups from now on.
+local function begin_groups()
+  if call('HSETNX', stem .. 'meta', 'groups', 1) == 1 then pad('holds') end
+  has_groups = true
 end
 
 -- The group in a record: see codec.ts.
@@ -306,8 +316,6 @@ local function claim_of(token)
   return first * 1000 + index
 end
 
--- A small hash is a flat list in which every look-up is a walk; one long value makes it a table for good. No id is empty.
-local function pad() call('HSETNX', stem .. 'active', '', string.rep(' ', 65)) end
 
 -- Ends jobs in one final state: keeps their records for a while or drops them, and tells waiters.
 -- Parallel lists: ids, runs, keeps (milliseconds); count is how many records of this state may stay.

@@ -10,6 +10,7 @@ for _, name in ipairs({ 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs',
   call('UNLINK', stem .. name)
 end
 call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped')
-pad()
+pad('active')
+if grouped() then pad('holds') end
 call('PUBLISH', stem .. 'signals', 'r')
 return 1
