@@ -28,7 +28,7 @@ export class Calls {
 
   /** Rejects with DUPLICATE_TASK where a unique task is refused. */
   enqueue(queue: string, group: TaskGroup): Promise<void> {
-    return this.#of(queue).enqueues.add(group);
+    return group.tasks.length > 0 ? this.#of(queue).enqueues.add(group) : Promise.resolve();
   }
 
   /** Rejects with PROCESS_GONE where the lease is gone; so does `giveBack`. */

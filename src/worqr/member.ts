@@ -118,7 +118,7 @@ export class Member {
       await supervisor.failSession(queue, session.worker);
       throw this.#over;
     }
-    this.#posts.set(queue, new Post(desk.store, session, () => this.#lose()));
+    this.#posts.set(queue, new Post(desk.store, session, options.binary, () => this.#lose()));
     this.#unwatch.set(queue, desk.engine.duties.watch(queue, care));
     this.#beat(queue, session.worker);
   }

@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { Batcher } from '../engine/batcher.js';
 import { givenBack } from '../engine/sweeper.js';
 import { CroreError } from '../errors.js';
-import type { HandStore, Take } from '../store/raw.js';
+import type { HandStore } from '../store/raw.js';
 import { type Beat, MAX_BATCH } from '../store/store.js';
+import { processId } from './names.js';
+import { fromBytes, type Process } from './tasks.js';
 
-type Taken = Take['taken'][number];
+type Taken = Process<string | Buffer>;
 
 /** How often leases of a take whose answer was lost are looked for: the server may get to it late. */
 const LOOKS = 10;
@@ -22,7 +24,7 @@ export class Post {
   #hungry = true;
   /** Looks since the last take. */
   #quietLooks = 0;
-  readonly #takes: Batcher<void, Taken | undefined>;
+  readonly #takes: Batcher<void, Taken | null>;
   /** With the number of a take, its nonce. */
   readonly #stamp = randomBytes(9).toString('base64url');
   #takesMade = 0;
@@ -32,6 +34,7 @@ export class Post {
   constructor(
     private readonly store: HandStore,
     readonly session: Beat,
+    private readonly binary: boolean,
     /** Called when the store does not know the session any more; makes the error for callers. */
     private readonly lost: () => CroreError,
   ) {
@@ -42,8 +45,8 @@ export class Post {
     );
   }
 
-  /** One task, or undefined when none waits. Calls of one turn of the event loop are one take. */
-  take(): Promise<Taken | undefined> {
+  /** One task, or null when none waits. Calls of one turn of the event loop are one take. */
+  take(): Promise<Taken | null> {
     return this.#takes.add();
   }
 
@@ -76,7 +79,7 @@ export class Post {
     for (const token of before) if (!held.has(token)) this.inHand.delete(token);
   }
 
-  async #take(n: number): Promise<(Taken | undefined)[]> {
+  async #take(n: number): Promise<(Taken | null)[]> {
     this.#quietLooks = 0;
     this.#takesMade += 1;
     const nonce = `${this.#stamp}_${this.#takesMade.toString(36)}`;
@@ -86,7 +89,12 @@ export class Post {
     });
     if (status === 'lost') throw this.lost();
     this.#hungry = taken.length < n;
-    for (const { token } of taken) this.inHand.add(token);
-    return Array.from({ length: n }, (_x, i) => taken[i]);
+    const processes = new Array<Taken | null>(n).fill(null);
+    for (let i = 0; i < taken.length; i++) {
+      const { token, task } = taken[i]!;
+      this.inHand.add(token);
+      processes[i] = { id: processId(this.session.queue, token), task: fromBytes(task, this.binary) };
+    }
+    return processes;
   }
 }

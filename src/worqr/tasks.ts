@@ -9,6 +9,12 @@ const MAX_TASK = 16 * 1024 * 1024;
 const MAX_CALL = 64 * 1024 * 1024;
 const MAX_RESULT = 1024 * 1024;
 
+/** A task that is being worked on. */
+export interface Process<Task = string> {
+  id: string;
+  task: Task;
+}
+
 /** The bytes of a task. */
 export function toBytes(task: unknown): Bytes {
   const bytes = typeof task === 'string' ? Buffer.from(task) : task;
@@ -36,6 +42,11 @@ export function toResult(result: unknown): string | undefined {
   if (result === undefined) return undefined;
   if (result instanceof Uint8Array) throw new CroreError('BAD_PAYLOAD', 'a result must be JSON, not bytes');
   return encodeValue(result, 'the result', MAX_RESULT) as string;
+}
+
+/** A task as an instance shows it. */
+export function fromBytes(task: Bytes, binary: boolean): string | Buffer {
+  return binary ? Buffer.from(task) : asBuffer(task).toString();
 }
 
 export function asBuffer(bytes: Bytes): Buffer {

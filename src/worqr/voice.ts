@@ -1,11 +1,10 @@
 import type { EventEmitter } from 'node:events';
 import { checkName } from '../engine/check.js';
-import type { Bytes } from '../job/job.js';
 import type { News, TaskDone } from '../store/raw.js';
 import { Ears } from './ears.js';
 import type { Link } from './link.js';
 import { workerOf } from './names.js';
-import { asBuffer } from './tasks.js';
+import { asBuffer, fromBytes } from './tasks.js';
 
 export interface VoiceSetup {
   emitter: EventEmitter;
@@ -108,7 +107,7 @@ export class Voice {
         for (const end of news.ends) this.#tell(queue, 'done', this.#doneMessage(end));
         return;
       case 'cancel':
-        this.#tell(queue, 'cancel', this.#cancelMessage(news.task));
+        this.#tell(queue, 'cancel', fromBytes(news.task, this.#setup.binary));
         return;
       case 'delete':
         this.#tell(queue, 'delete', '');
@@ -117,10 +116,6 @@ export class Voice {
         if (isWorking(queue)) look(queue);
         return;
     }
-  }
-
-  #cancelMessage(task: Bytes): string | Buffer {
-    return this.#setup.binary ? Buffer.from(task) : asBuffer(task).toString();
   }
 
   /** Bytes that may be no text stand there in base64. */

@@ -7,14 +7,8 @@ import { Member } from './member.js';
 import { parseProcessId, processId } from './names.js';
 import { careOf, type ResolvedOptions, resolveOptions, type WorqrOptions, type WorqrRedisOptions } from './options.js';
 import { Supervisor } from './supervisor.js';
-import { asBuffer, toBytes, toGroup, toResult } from './tasks.js';
+import { fromBytes, type Process, toBytes, toGroup, toResult } from './tasks.js';
 import { Voice } from './voice.js';
-
-/** A task that is being worked on. */
-export interface Process<Task = string> {
-  id: string;
-  task: Task;
-}
 
 /** What `debug` tells of an instance. */
 export interface DebugInfo {
@@ -66,10 +60,13 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   }
 
   /** Puts one task, or an array of them as a whole, at the back. Unique: refused while an equal unique one is anywhere. */
-  async enqueue(queue: string, task: string | Bytes | readonly (string | Bytes)[], unique = false): Promise<void> {
-    const tasks = toGroup(task);
-    const { calls } = this.#ready(queue) ?? (await this.#at(queue));
-    if (tasks.length > 0) await calls.enqueue(queue, { tasks, unique: unique === true });
+  enqueue(queue: string, task: string | Bytes | readonly (string | Bytes)[], unique = false): Promise<void> {
+    return this.#call(() => {
+      const group = { tasks: toGroup(task), unique: unique === true };
+      return (
+        this.#ready(queue)?.calls.enqueue(queue, group) ?? this.#at(queue).then((at) => at.calls.enqueue(queue, group))
+      );
+    });
   }
 
   /** Names of the queues in which tasks wait. */
@@ -159,24 +156,27 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   }
 
   /** The next task as a process of this worker, or null when none waits. Calls made together travel together. */
-  async dequeue(queue: string): Promise<Process<Task> | null> {
-    checkName(queue, 'queue name');
-    const taken = await this.#started('dequeue').post(queue).take();
-    return taken ? { id: processId(queue, taken.token), task: this.#task(taken.task) } : null;
+  dequeue(queue: string): Promise<Process<Task> | null> {
+    return this.#call(() => {
+      checkName(queue, 'queue name');
+      return this.#started('dequeue').post(queue).take() as Promise<Process<Task> | null>;
+    });
   }
 
   /** A process is done: its task is gone for good, and listeners hear `done` with the result. */
-  async finishProcess(id: string, result?: unknown): Promise<void> {
-    const { token, queue } = parseProcessId(id);
-    const json = toResult(result);
-    const { calls } = this.#ready(queue) ?? (await this.#at(queue));
-    await calls.finish(queue, json === undefined ? { token } : { token, result: json });
+  finishProcess(id: string, result?: unknown): Promise<void> {
+    return this.#call(() => {
+      const { token, queue } = parseProcessId(id);
+      const json = toResult(result);
+      const end = json === undefined ? { token } : { token, result: json };
+      return this.#ready(queue)?.calls.finish(queue, end) ?? this.#at(queue).then((at) => at.calls.finish(queue, end));
+    });
   }
 
   /** A process is given up: its task goes back to the front of its queue. */
   async stopProcess(id: string): Promise<void> {
     const { token, queue } = parseProcessId(id);
-    const { calls } = this.#ready(queue) ?? (await this.#at(queue));
+    const { calls } = await this.#at(queue);
     await calls.giveBack(queue, token);
   }
 
@@ -273,7 +273,16 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   }
 
   #task(bytes: Bytes): Task {
-    return (this.#options.binary ? Buffer.from(bytes) : asBuffer(bytes).toString()) as Task;
+    return fromBytes(bytes, this.#options.binary) as Task;
+  }
+
+  /** For the verbs that are called all the time: an error is a rejection, and no promise is made beside the batch's own. */
+  #call<T>(verb: () => Promise<T>): Promise<T> {
+    try {
+      return verb();
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async #poll(): Promise<void> {
