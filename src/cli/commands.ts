@@ -58,9 +58,15 @@ export const COMMANDS: readonly Listed[] = [
   },
   {
     name: 'queue',
-    usage: 'queue ls|pause|resume|clear [QUEUE]',
-    summary: 'Count, pause, resume and clear queues.',
+    usage: 'queue ls|pause|resume|clear|pace [QUEUE]',
+    summary: 'Count, pause, resume and clear queues; say how fast they may go.',
     load: () => import('./queue.js'),
+  },
+  {
+    name: 'events',
+    usage: 'events QUEUE',
+    summary: 'Watch what happens to the jobs of a queue, in every process.',
+    load: () => import('./events.js'),
   },
   {
     name: 'worker',

@@ -4,6 +4,7 @@ import type { Counts, Crore } from '../index.js';
 import { STATES } from '../job/job.js';
 import { action, answer, type StoreOptions, subcommand, withStore } from './action.js';
 import { printable } from './output.js';
+import { addPace } from './pace.js';
 import { program } from './program.js';
 import { colourOf } from './show.js';
 
@@ -20,7 +21,7 @@ const TOGETHER = 50;
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore queue',
-    summary: 'Look at queues, pause, resume and clear them.',
+    summary: 'Look at queues, pause, resume and clear them, say how fast they may go.',
     examples: [
       ['crore queue ls', 'every queue, and how many jobs it has in each state'],
       ['crore queue pause mails', 'hand out no more work'],
@@ -53,6 +54,7 @@ export function run(argv: string[]): Promise<number> {
     ],
   }).option('--yes', 'Yes, I mean it.');
   action(clear, clearQueue);
+  addPace(command);
   return answer(command, argv);
 }
 

@@ -153,7 +153,7 @@ describe('colours', () => {
   });
 });
 
-const OURS = ['push', 'work', 'wait', 'job', 'dead', 'queue', 'worker', 'schedule'];
+const OURS = ['push', 'work', 'wait', 'job', 'dead', 'queue', 'events', 'worker', 'schedule'];
 
 describe('help', () => {
   it('of every command and each of its own commands teaches with examples', async () => {
