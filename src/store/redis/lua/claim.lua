@@ -101,6 +101,7 @@ local function give(all)
       local line = stem .. 'group:' .. group
       seen.ids = call('ZPOPMIN', line, given)
       local got = #seen.ids / 2
+      seen.mark = '\0' .. group
       lines[#lines + 1] = line
       holds[#holds + 1] = group
       holds[#holds + 1] = seen.holds + got
@@ -169,7 +170,7 @@ local function take_groups(want)
     seen.used = seen.used + 1
     if id then
       ids[#ids + 1] = id
-      groups[#ids] = '\0' .. seen.group
+      groups[#ids] = seen.mark
     else
       missed = missed + 1
     end
