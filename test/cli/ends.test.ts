@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Crore, open, type Queue } from '../../dist/index.js';
 import { childrenOf, livingGroup, processes } from '../ring/support/proc.js';
 import { alive, type Running } from '../ring/support/w8y.js';
+import { freeze } from '../support/freeze.js';
 import { RedisServer } from '../support/redis.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { deferred, until } from '../support/wait.js';
@@ -93,7 +94,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     await queue.add('x', { id: 'x' });
     const running = work(['--lease', '2s', '--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
     const pids = await tree(running);
-    running.signal('SIGSTOP');
+    await freeze(running.pid, store.url);
     const taken = deferred<number>();
     const release = deferred();
     const other = queue.work(
