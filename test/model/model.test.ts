@@ -26,22 +26,26 @@ describe('the stores and the model agree', () => {
     for (const store of stores) await store.close();
   });
 
-  it('on every step of random histories', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        fc.option(anyPace, { nil: {} }),
-        fc.constantFrom(0, 2_000),
-        fc.array(anyStep, { minLength: 10, maxLength: 72, size: 'max' }),
-        async (pace, watched, steps) => {
-          driver = new SideBySide(`model-${++queues}`, stores);
-          await driver.run({ do: 'join', worker: 0 });
-          await driver.run({ do: 'pace', pace });
-          if (watched > 0) await driver.run({ do: 'record', ms: watched });
-          for (const one of steps) await driver.run(one);
-          await driver.drain();
-        },
-      ),
-      { numRuns, seed, endOnFailure: false },
-    );
-  }, numRuns * 3_000);
+  it(
+    'on every step of random histories',
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.option(anyPace, { nil: {} }),
+          fc.constantFrom(0, 2_000),
+          fc.array(anyStep, { minLength: 10, maxLength: 72, size: 'max' }),
+          async (pace, watched, steps) => {
+            driver = new SideBySide(`model-${++queues}`, stores);
+            await driver.run({ do: 'join', worker: 0 });
+            await driver.run({ do: 'pace', pace });
+            if (watched > 0) await driver.run({ do: 'record', ms: watched });
+            for (const one of steps) await driver.run(one);
+            await driver.drain();
+          },
+        ),
+        { numRuns, seed, endOnFailure: false },
+      );
+    },
+    numRuns * 3_000,
+  );
 });
