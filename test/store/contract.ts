@@ -4,6 +4,7 @@ import { type StoreUnderTest, setUpBench } from './contract/bench.js';
 import { testByHand } from './contract/by-hand.js';
 import { testCarrying } from './contract/carrying.js';
 import { testChanging } from './contract/changing.js';
+import { testClock } from './contract/clock.js';
 import { testDependencies } from './contract/dependencies.js';
 import { testEvents } from './contract/events.js';
 import { testLooking } from './contract/looking.js';
@@ -29,6 +30,7 @@ export function testStore(store: StoreUnderTest): void {
     testWorkers(bench);
     testChanging(bench);
     testDependencies(bench);
+    testClock(bench);
     testLooking(bench);
     testPace(bench);
     testEvents(bench);

@@ -65,6 +65,21 @@ export function testEvents(bench: Bench): void {
       expect(page.events[0]!.at).toBe(bench.now - 10);
     });
 
+    it('stay bounded: the newest ten thousand are kept, and who comes for older ones is told', async () => {
+      const queue = newQueue();
+      const start = await store.record(queue, 60_000);
+      const jobs = (batch: number) => Array.from({ length: 1_000 }, (_x, i) => newJob(`${batch}-${i}`));
+      for (let batch = 0; batch < 11; batch++) await store.add(queue, jobs(batch));
+      await store.record(queue, 60_000);
+      const { events, gap } = await store.events(queue, start, 10_000);
+      expect(gap).toBe(true);
+      expect(events.length).toBe(10_000);
+      // Some room for a store that drops them by the block.
+      const rest = await store.events(queue, events.at(-1)!.position, 1_000);
+      expect(rest.events.length).toBeLessThan(200);
+      expect([...events, ...rest.events].at(-1)).toMatchObject({ type: 'added', id: '10-999' });
+    });
+
     it('mark where nobody recorded, and where the position is not known any more', async () => {
       const queue = newQueue();
       const start = await store.record(queue, 1_000);
