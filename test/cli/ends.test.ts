@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Crore, open, type Queue } from '../../dist/index.js';
+import { describe, expect, it } from 'vitest';
 import { childrenOf, livingGroup, processes } from '../ring/support/proc.js';
 import { alive, type Running } from '../ring/support/w8y.js';
+import { freeze } from '../support/freeze.js';
 import { RedisServer } from '../support/redis.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { STORES } from '../support/stores.js';
 import { deferred, until } from '../support/wait.js';
 import { Line, pidsIn } from './support/crore.js';
+import { type Desk, setUpDesk } from './support/desk.js';
 
 /** Tells its pid and that of a child of its own, and stays; `first` is done before. */
 const stays = (first = ':') =>
@@ -15,25 +16,9 @@ const STUBBORN = stays("trap '' TERM");
 describe.each(STORES)('the end of a child of crore work on %s', (storeName, fresh) => {
   /** What has nothing to do with the store is told once. */
   const once = it.runIf(storeName === 'sqlite');
-  let store: TestStore;
-  let line: Line;
-  let crore: Crore;
-  let name = '';
-  let queue: Queue;
-  let count = 0;
-
-  beforeAll(async () => {
-    store = await fresh();
-    line = new Line(store.url);
-    crore = await open(store.url, { onError: () => {} });
-  });
-  beforeEach(() => {
-    name = `ends-${count++}`;
-    queue = crore.queue(name);
-  });
-  afterAll(async () => {
-    await crore.close();
-    await store.stop();
+  let { store, line, name, queue } = {} as Desk;
+  setUpDesk('ends', fresh, (desk) => {
+    ({ store, line, name, queue } = desk);
   });
 
   const work = (args: string[]) => line.start(['work', name, ...args]);
@@ -93,7 +78,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     await queue.add('x', { id: 'x' });
     const running = work(['--lease', '2s', '--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
     const pids = await tree(running);
-    running.signal('SIGSTOP');
+    await freeze(running.pid, store.url);
     const taken = deferred<number>();
     const release = deferred();
     const other = queue.work(

@@ -1,33 +1,18 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Crore, Fatal, open, type Queue } from '../../dist/index.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { describe, expect, it } from 'vitest';
+import { Fatal } from '../../dist/index.js';
+import { STORES } from '../support/stores.js';
 import { deferred } from '../support/wait.js';
-import { Line, objects } from './support/crore.js';
+import { objects } from './support/crore.js';
+import { type Desk, setUpDesk } from './support/desk.js';
 
 describe.each(STORES)('operations on %s', (storeName, fresh) => {
   /** What has nothing to do with the store is told once. */
   const once = it.runIf(storeName === 'sqlite');
-  let store: TestStore;
-  let line: Line;
-  let crore: Crore;
-  let name = '';
-  let queue: Queue;
-  let count = 0;
-
-  beforeAll(async () => {
-    store = await fresh();
-    line = new Line(store.url);
-    crore = await open(store.url, { onError: () => {} });
-  });
-  beforeEach(() => {
-    name = `ops-${count++}`;
-    queue = crore.queue(name);
-  });
-  afterAll(async () => {
-    await crore.close();
-    await store.stop();
+  let { store, line, crore, name, queue } = {} as Desk;
+  setUpDesk('ops', fresh, (desk) => {
+    ({ store, line, crore, name, queue } = desk);
   });
 
   /** Jobs that are dead, `d0` the oldest. */

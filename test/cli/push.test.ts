@@ -1,27 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Crore, open, type Queue } from '../../dist/index.js';
-import { freshSqlite, type TestStore } from '../support/stores.js';
-import { Line, objects } from './support/crore.js';
+import { describe, expect, it } from 'vitest';
+import { freshSqlite } from '../support/stores.js';
+import { objects } from './support/crore.js';
+import { type Desk, setUpDesk } from './support/desk.js';
 
-let store: TestStore;
-let line: Line;
-let crore: Crore;
-let name = '';
-let queue: Queue;
-let count = 0;
-
-beforeAll(async () => {
-  store = await freshSqlite();
-  line = new Line(store.url);
-  crore = await open(store.url);
-});
-beforeEach(() => {
-  name = `push-${count++}`;
-  queue = crore.queue(name);
-});
-afterAll(async () => {
-  await crore.close();
-  await store.stop();
+let { line, name, queue } = {} as Desk;
+setUpDesk('push', freshSqlite, (desk) => {
+  ({ line, name, queue } = desk);
 });
 
 const payloads = async () => (await queue.list('ready')).jobs.map(({ payload }) => payload);

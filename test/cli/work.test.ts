@@ -1,11 +1,11 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Crore, open, type Queue } from '../../dist/index.js';
+import { describe, expect, it } from 'vitest';
 import { inFolder } from '../ring/support/w8y.js';
 import { RedisServer } from '../support/redis.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
-import { Line, objects } from './support/crore.js';
+import { objects } from './support/crore.js';
+import { type Desk, setUpDesk } from './support/desk.js';
 
 const STORES: [string, () => Promise<TestStore>][] = [
   ['sqlite', freshSqlite],
@@ -21,25 +21,9 @@ async function durableRedis(): Promise<TestStore> {
 describe.each(STORES)('crore work on %s', (storeName, fresh) => {
   /** What has nothing to do with the store is told once. */
   const once = it.runIf(storeName === 'sqlite');
-  let store: TestStore;
-  let line: Line;
-  let crore: Crore;
-  let name = '';
-  let queue: Queue;
-  let count = 0;
-
-  beforeAll(async () => {
-    store = await fresh();
-    line = new Line(store.url);
-    crore = await open(store.url, { onError: () => {} });
-  });
-  beforeEach(() => {
-    name = `work-${count++}`;
-    queue = crore.queue(name);
-  });
-  afterAll(async () => {
-    await crore.close();
-    await store.stop();
+  let { line, name, queue } = {} as Desk;
+  setUpDesk('work', fresh, (desk) => {
+    ({ line, name, queue } = desk);
   });
 
   /** Works until nothing is ready. */

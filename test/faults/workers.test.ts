@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
+import { freeze } from '../support/freeze.js';
 import { type Program, startWorker } from '../support/processes.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -65,10 +66,10 @@ describe.each(STORES)('workers that die, on %s', (_name, fresh) => {
   it('refuses the late report of a worker that was stopped past its lease, and aborts its job', async () => {
     await begin();
     const queue = crore.queue<string, number>('paused');
-    const handle = await queue.add('x', { id: 'slow' });
-    const sleeper = await work({ queue: 'paused', take: 5_000, options: FAST });
+    const handle = await queue.add('hold', { id: 'slow' });
+    const sleeper = await work({ queue: 'paused', mode: 'hold', options: FAST });
     await sleeper.line('start slow');
-    sleeper.signal('SIGSTOP');
+    await freeze(sleeper.child.pid!, store.url);
     const other = await work({ queue: 'paused', take: 10, options: FAST });
     expect(await handle.finished({ timeout: '20s' })).toBe(other.child.pid);
     sleeper.signal('SIGCONT');

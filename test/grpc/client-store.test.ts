@@ -1,5 +1,5 @@
 import { openStore } from '../../dist/store/open.js';
-import { type StoreUnderTest, testStore } from '../store/conformance.js';
+import { type StoreUnderTest, testStore } from '../store/contract.js';
 import { testReports } from '../store/reports.js';
 import { startServer } from './support/server.js';
 
@@ -7,6 +7,7 @@ import { startServer } from './support/server.js';
 const behindServer: StoreUnderTest = {
   name: 'behind a server',
   withoutRaw: 'tasks by hand are for those who have the store itself',
+  firesSchedules: true,
   open: async (clock) => {
     // The suite's clock stands still between steps, and so must the server's own sweeps.
     const server = await startServer({ clock, sweep: 3_600_000, grace: 0 });

@@ -1,7 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, CroreError, Fatal, open } from '../../dist/index.js';
-import { openStore } from '../../dist/store/open.js';
-import { testBreadth } from '../store/breadth.js';
 import { deferred, until } from '../support/wait.js';
 import { startServer, type TestServer } from './support/server.js';
 
@@ -17,22 +15,6 @@ async function served(options: Parameters<typeof startServer>[0] = {}): Promise<
   cleanups.push(() => crore.close());
   return { server, crore };
 }
-
-testBreadth({
-  name: 'behind a server',
-  firesSchedules: true,
-  open: async (clock) => {
-    const server = await startServer({ clock, sweep: 3_600_000, grace: 0 });
-    const store = await openStore(`grpc://${server.address}`, { timeout: 10_000, clock });
-    return {
-      store,
-      close: async () => {
-        await store.close();
-        await server.close();
-      },
-    };
-  },
-});
 
 describe("open('grpc://…') is the same library", () => {
   it('adds, works, awaits results, fails, retries and dies', async () => {

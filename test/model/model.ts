@@ -1,6 +1,20 @@
 import { type Entry, isTerminal, type Job, type Lease, type NewJob, type State } from '../../dist/job/job.js';
 import { isLegal } from '../../dist/job/states.js';
-import type { AddOutcome, Beat, Claim, Counts, Lost, Pace, Settlement, SweepOptions } from '../../dist/store/store.js';
+import type {
+  AddOutcome,
+  Beat,
+  Claim,
+  Counts,
+  Lost,
+  Mark,
+  Pace,
+  Settlement,
+  SweepOptions,
+} from '../../dist/store/store.js';
+import { EventLog, endOf } from './event-log.js';
+import { Groups } from './groups.js';
+import { Timetable } from './timetable.js';
+import { Lines, Tasks } from './waiting.js';
 
 /**
  * The contract in plain data: what a queue is, with no thought for speed. The stores have to agree with it step by step.
@@ -17,16 +31,6 @@ interface Record_ extends Job {
   order: number;
 }
 
-/** A group's line and what is known of it; see the schema for the shelves. */
-interface Group {
-  line: Record_[];
-  holds: number;
-  opened: number;
-  started: number;
-  shelf: 'none' | 'turns' | 'full' | 'rested';
-  rests: number;
-}
-
 interface Held {
   lease: Lease;
   entry: Ready;
@@ -38,40 +42,24 @@ export class Model {
   readonly #sessions = new Map<string, number>();
   readonly #keys = new Map<string, { id: string; until: number }>();
   readonly #reserved = new Map<string, number>();
-  /** Lines by priority, first to run first. */
-  readonly #lines = new Map<number, Record_[]>();
-  readonly #groups = new Map<string, Group>();
-  /** Groups that may go on, next first. */
-  #turns: string[] = [];
-  #pace: Pace = {};
-  #window = { opened: 0, started: 0 };
-  /** Unique raw tasks by their text: the token of the lease that carries the seal, '' while it waits. */
-  readonly #seals = new Map<string, string>();
-  #tasks: Uint8Array[] = [];
+  readonly #lines = new Lines<Record_>();
+  readonly #groups: Groups<Record_>;
+  readonly tasks = new Tasks();
   #held: Held[] = [];
   #claims = 0;
   #paused = false;
   #swept: number | undefined;
+  readonly #marks = new Map<string, string>();
+  readonly log: EventLog;
+  readonly timetable: Timetable;
 
   constructor(
     private readonly queue: string,
     private readonly clock: () => number,
-  ) {}
-
-  push(tasks: readonly Uint8Array[]): boolean {
-    this.#tasks.push(...tasks);
-    return true;
-  }
-
-  /** All tasks that wait, next one first. */
-  get tasks(): string[] {
-    return this.#tasks.map(textOf);
-  }
-
-  enqueueUnique(task: Uint8Array): boolean {
-    if (this.#seals.has(textOf(task))) return false;
-    this.#seals.set(textOf(task), '');
-    return this.push([task]);
+  ) {
+    this.#groups = new Groups(clock);
+    this.log = new EventLog(clock);
+    this.timetable = new Timetable(clock, (jobs) => void this.add(jobs));
   }
 
   take({ worker, lease }: Beat, n: number): { status: string; entries: Entry[] } {
@@ -79,21 +67,10 @@ export class Model {
     if (deadline === undefined || deadline < 0) return { status: 'lost', entries: [] };
     this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
     if (this.#paused) return { status: 'paused', entries: [] };
-    const entries = this.#tasks.splice(0, this.#leaves(n).most).map((task) => this.#lease({ task }, worker));
-    this.#window.started += entries.length;
+    const { most } = this.#groups.leaves(n, this.#held.length);
+    const entries = this.tasks.take(most).map((task) => this.#lease({ task }, worker));
+    this.#groups.start(entries.length);
     return { status: 'ok', entries };
-  }
-
-  drop(text: string): number {
-    const before = this.#tasks.length;
-    this.#tasks = this.#tasks.filter((task) => textOf(task) !== text);
-    if (this.#seals.get(text) === '') this.#seals.delete(text);
-    return before - this.#tasks.length;
-  }
-
-  clear(): void {
-    this.#tasks = [];
-    for (const [text, token] of this.#seals) if (token === '') this.#seals.delete(text);
   }
 
   doom(worker: string): boolean {
@@ -109,6 +86,17 @@ export class Model {
       batch.add(job.id);
     }
     return jobs.map((job) => this.#addOne(job));
+  }
+
+  carry(jobs: readonly NewJob[], { source, from, to }: Mark): AddOutcome[] | 'unknown' | 'stale' {
+    if (this.carried(source) !== from) return 'stale';
+    const outcomes = this.add(jobs);
+    if (outcomes !== 'unknown') this.#marks.set(source, to);
+    return outcomes;
+  }
+
+  carried(source: string): string {
+    return this.#marks.get(source) ?? '';
   }
 
   #addOne(job: NewJob): AddOutcome {
@@ -127,11 +115,13 @@ export class Model {
       needsLeft: new Set(ups.filter(({ up }) => !isTerminal(up.state)).map(({ need }) => need.id)),
     };
     this.#jobs.set(job.id, record);
+    this.log.tell('added', job.id);
     const failed = ups.some(
       ({ need, up }) => need.on === 'success' && (up.state === 'dead' || up.state === 'cancelled'),
     );
     if (failed) {
       record.state = 'cancelled';
+      this.log.tell('cancelled', job.id);
       return { outcome: 'created' };
     }
     if (unique) this.#keys.set(unique.key, { id: job.id, until: unique.ttl > 0 ? now + unique.ttl : 0 });
@@ -151,11 +141,12 @@ export class Model {
     const waits = first.state === 'blocked' || (first.state === 'scheduled' && first.runAt! > now);
     if ((job.delay ?? 0) > 0 && waits && first.attempt === 0) first.runAt = now + job.delay!;
     if (unique!.ttl > 0) this.#keys.set(unique!.key, { id: first.id, until: now + unique!.ttl });
+    this.log.tell('changed', first.id);
     return mode === 'replace' ? 'replaced' : 'extended';
   }
 
   setPace(pace: Pace): void {
-    this.#pace = pace;
+    this.#groups.pace = pace;
   }
 
   join(worker: string, lease: number): void {
@@ -176,110 +167,37 @@ export class Model {
     this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
     if (this.#paused) return { status: 'paused', ...nothing };
     this.#promote();
-    const { most, opens } = this.#leaves(n);
-    this.#reopen();
+    const { most, opens } = this.#groups.leaves(n, this.#held.length);
+    this.#groups.reopen();
     const taken = most > 0 ? this.#take(most) : [];
-    this.#window.started += taken.length;
+    this.#groups.start(taken.length);
     const entries = taken.map((entry) => this.#lease(entry, worker));
-    while (this.#turns.length > 0 && this.#groups.get(this.#turns[0]!)!.line.length === 0)
-      this.#groups.get(this.#turns.shift()!)!.shelf = 'none';
-    const waits = this.#ungrouped() > 0 || this.#turns.length > 0;
+    this.#groups.tidy();
+    const waits = this.tasks.length + this.#lines.size > 0 || this.#groups.waiting;
     const spent = taken.length === most && (most < n || opens !== undefined);
-    const times = [this.#nextAt(), waits && spent ? opens : undefined, ...this.#rests()].filter(
+    const times = [this.#nextAt(), waits && spent ? opens : undefined, ...this.#groups.rests].filter(
       (at) => at !== undefined,
     );
     return { status: 'ok', entries, more: waits && !spent, nextAt: times.length > 0 ? Math.min(...times) : undefined };
   }
 
-  /** What the pace of the queue leaves of `n`. */
-  #leaves(n: number): { most: number; opens?: number } {
-    const { concurrency, rate } = this.#pace;
-    let most = concurrency === undefined ? n : Math.min(n, concurrency - this.#held.length);
-    if (!rate) return { most: Math.max(0, most) };
-    if (this.#window.started === 0 || this.clock() >= this.#window.opened + rate.per)
-      this.#window = { opened: this.clock(), started: 0 };
-    const left = rate.count - this.#window.started;
-    const opens = left <= most ? this.#window.opened + rate.per : undefined;
-    most = Math.min(most, left);
-    return { most: Math.max(0, most), opens };
-  }
-
-  #rests(): number[] {
-    return [...this.#groups.values()].filter((group) => group.shelf === 'rested').map((group) => group.rests);
-  }
-
-  #reopen(): void {
-    const due = [...this.#groups].filter(([, group]) => group.shelf === 'rested' && group.rests <= this.clock());
-    due.sort(([a, x], [b, y]) => x.rests - y.rests || (a < b ? -1 : 1));
-    for (const [name] of due) this.#seat(name);
-  }
-
-  #windowOf(group: Group): [number, number] {
-    const rate = this.#pace.group?.rate;
-    return !rate || group.started === 0 || this.clock() >= group.opened + rate.per
-      ? [this.clock(), 0]
-      : [group.opened, group.started];
-  }
-
-  #shelfOf(group: Group): Group['shelf'] {
-    const { concurrency, rate } = this.#pace.group ?? {};
-    if (group.line.length === 0) return 'none';
-    if (concurrency !== undefined && group.holds >= concurrency) return 'full';
-    if (rate && this.#windowOf(group)[1] >= rate.count) return 'rested';
-    return 'turns';
-  }
-
-  #seat(name: string): void {
-    const group = this.#groups.get(name)!;
-    group.shelf = this.#shelfOf(group);
-    if (group.shelf === 'turns') this.#turns.push(name);
-    if (group.shelf === 'rested') group.rests = group.opened + this.#pace.group!.rate!.per;
-  }
-
-  #takeGroups(want: number): Ready[] {
-    const out: Ready[] = [];
-    while (out.length < want && this.#turns.length > 0) {
-      const name = this.#turns.shift()!;
-      const group = this.#groups.get(name)!;
-      if (this.#shelfOf(group) === 'turns') {
-        out.push({ job: group.line.shift()! });
-        const [opened, started] = this.#windowOf(group);
-        Object.assign(group, { holds: group.holds + 1, opened, started: started + 1 });
-      }
-      this.#seat(name);
-    }
-    return out;
-  }
-
-  #release(job: Record_ | undefined): void {
-    const group = job?.spec.group === undefined ? undefined : this.#groups.get(job.spec.group);
-    if (!group) return;
-    group.holds -= 1;
-    if (group.shelf === 'full') this.#seat(job!.spec.group!);
-  }
-
   #take(n: number): Ready[] {
-    const priorities = [...this.#lines.keys()].sort((a, b) => b - a);
-    const line = (keep: (priority: number) => boolean, most: number): Ready[] => {
-      const out: Ready[] = [];
-      for (const priority of priorities.filter(keep)) {
-        while (out.length < most && this.#lines.get(priority)!.length > 0)
-          out.push({ job: this.#lines.get(priority)!.shift()! });
-      }
-      return out;
-    };
-    const high = line((priority) => priority > 0, n);
-    const refs = this.#lines.get(0)?.length ?? 0;
+    const line = (most: number, isWanted: (priority: number) => boolean) =>
+      this.#lines.take(most, isWanted).map((job): Ready => ({ job }));
+    const high = line(n, (priority) => priority > 0);
+    const refs = this.#lines.lengthOf(0);
     const half = (whole: number, turns: number) =>
       Math.floor(whole / 2) + (whole % 2 === 1 ? Math.floor(this.#claims / turns) % 2 : 0);
-    const turns = [...this.#groups.values()].some((group) => group.line.length > 0) ? 2 : 1;
+    const turns = this.#groups.lined ? 2 : 1;
     const wanted = n - high.length;
-    const grouped = this.#takeGroups(Math.max(half(wanted, 1), wanted - this.#tasks.length - refs));
+    const most = Math.max(half(wanted, 1), wanted - this.tasks.length - refs);
+    const grouped = this.#groups.take(most).map((job): Ready => ({ job }));
     const want = wanted - grouped.length;
-    const share = Math.min(this.#tasks.length, Math.max(half(want, turns), want - refs), want);
-    const raw = this.#tasks.splice(0, share).map((task): Ready => ({ task }));
-    const middle = line((priority) => priority === 0, want - raw.length);
-    const low = line((priority) => priority < 0, want - raw.length - middle.length);
+    const raw = this.tasks
+      .take(Math.min(want, Math.max(half(want, turns), want - refs)))
+      .map((task): Ready => ({ task }));
+    const middle = line(want - raw.length, (priority) => priority === 0);
+    const low = line(want - raw.length - middle.length, (priority) => priority < 0);
     const mixed = Array.from({ length: Math.max(raw.length, middle.length) }, (_x, i) => [raw[i], middle[i]]).flat();
     return [...high, ...grouped, ...mixed.filter((entry) => entry !== undefined), ...low];
   }
@@ -290,11 +208,12 @@ export class Model {
     const lease: Lease = { worker, token: `model.${this.#claims}`, id: job?.id };
     this.#held.push({ lease, entry, seq: this.#claims });
     if (!job) {
-      if (this.#seals.get(textOf(entry.task!)) === '') this.#seals.set(textOf(entry.task!), lease.token);
+      this.tasks.seal(entry.task!, lease.token);
       return { lease, task: entry.task! };
     }
     this.#to(job, 'active');
     job.attempt += 1;
+    this.log.tell('started', job.id, String(job.attempt));
     const { unique, reservation } = job.spec;
     if (unique?.scope === 'waiting') this.#unlock(job);
     if (reservation > 0) this.#reserved.set(job.id, this.clock() + reservation);
@@ -314,7 +233,7 @@ export class Model {
       const { move, record } = settlement;
       let { job } = held!.entry;
       if (job) freed.push(job);
-      if (!job) this.#unseal(held!, move.to === 'ready' && !record);
+      if (!job) this.tasks.unseal(held!.entry.task!, held!.lease.token, move.to === 'ready' && !record);
       if (!job && record) {
         job = {
           ...record,
@@ -329,6 +248,7 @@ export class Model {
         this.#jobs.set(record.id, job);
       }
       if (job) {
+        this.log.tell(...endOf(job.id, move));
         this.#reserved.delete(job.id);
         job.attempt = move.attempt;
         job.crashes = move.crashes;
@@ -344,14 +264,23 @@ export class Model {
       if (move.to === 'ready') fronts.push({ held: { ...held!, entry: { ...held!.entry, job } }, settlement });
       return true;
     });
-    for (const job of freed) this.#release(job);
+    for (const job of freed) this.#groups.release(job);
     fronts.sort((a, b) => b.held.seq - a.held.seq);
     for (const { held } of fronts) {
       if (held.entry.job) this.#enqueue(held.entry.job, true);
-      else this.#tasks.unshift(held.entry.task!);
+      else this.tasks.giveBack(held.entry.task!);
     }
     this.#tell(ended);
     return applied;
+  }
+
+  /** Progress of a job whose lease stands. */
+  note(lease: Lease, progress: string): boolean {
+    const held = this.#held.find((one) => one.lease.token === lease.token);
+    if (!held?.entry.job) return false;
+    held.entry.job.progress = progress;
+    this.log.tell('progress', held.entry.job.id, progress);
+    return true;
   }
 
   sweep({ lease }: SweepOptions): Lost[] {
@@ -410,15 +339,13 @@ export class Model {
   }
 
   #endAnywhere(job: Record_, state: 'done' | 'cancelled'): void {
-    this.#lines
-      .get(job.priority)
-      ?.splice(0, Number.POSITIVE_INFINITY, ...this.#lines.get(job.priority)!.filter((one) => one !== job));
-    const group = job.spec.group === undefined ? undefined : this.#groups.get(job.spec.group);
-    if (group) group.line = group.line.filter((one) => one !== job);
-    if (job.state === 'active') this.#release(job);
+    this.#lines.withdraw(job);
+    this.#groups.withdraw(job);
+    if (job.state === 'active') this.#groups.release(job);
     this.#held = this.#held.filter((held) => held.entry.job !== job);
     this.#reserved.delete(job.id);
     this.#to(job, state);
+    this.log.tell(state, job.id);
     this.#unlockAtEnd(job);
     this.#tell([job]);
   }
@@ -434,6 +361,7 @@ export class Model {
     if (job?.state !== 'dead') return false;
     job.attempt = 0;
     job.crashes = 0;
+    this.log.tell('revived', job.id);
     this.#enqueue(job, false);
     return true;
   }
@@ -449,7 +377,7 @@ export class Model {
   count(): Counts {
     const counts: Counts = { blocked: 0, scheduled: 0, ready: 0, active: 0, done: 0, dead: 0, cancelled: 0 };
     for (const job of this.#jobs.values()) counts[job.state] += 1;
-    counts.ready += this.#tasks.length;
+    counts.ready += this.tasks.length;
     counts.active += this.#held.filter((held) => !held.entry.job).length;
     return counts;
   }
@@ -461,32 +389,13 @@ export class Model {
 
   #enqueue(job: Record_, front: boolean): void {
     if (job.state !== 'ready') this.#to(job, 'ready');
-    if (job.spec.group !== undefined) {
-      this.#enterGroup(job, job.spec.group, front);
-      return;
-    }
-    if (!this.#lines.has(job.priority)) this.#lines.set(job.priority, []);
-    if (front) this.#lines.get(job.priority)!.unshift(job);
-    else this.#lines.get(job.priority)!.push(job);
-  }
-
-  #enterGroup(job: Record_, name: string, front: boolean): void {
-    const fresh: Group = { line: [], holds: 0, opened: 0, started: 0, shelf: 'none', rests: 0 };
-    const group = this.#groups.get(name) ?? fresh;
-    this.#groups.set(name, group);
-    const behind = group.line.findIndex((one) => (front ? one.priority <= job.priority : one.priority < job.priority));
-    group.line.splice(behind < 0 ? group.line.length : behind, 0, job);
-    if (group.shelf === 'none') this.#seat(name);
+    (job.spec.group === undefined ? this.#lines : this.#groups).enter(job, front);
   }
 
   #promote(): void {
     const due = [...this.#jobs.values()].filter((job) => job.state === 'scheduled' && job.runAt! <= this.clock());
     due.sort((a, b) => a.runAt! - b.runAt! || (a.id < b.id ? -1 : 1));
     for (const job of due) this.#enqueue(job, false);
-  }
-
-  #ungrouped(): number {
-    return this.#tasks.length + [...this.#lines.values()].reduce((sum, line) => sum + line.length, 0);
   }
 
   #nextAt(): number | undefined {
@@ -504,6 +413,7 @@ export class Model {
         down.needsLeft.delete(up.id);
         if (up.state !== 'done' && policy === 'success') {
           this.#to(down, 'cancelled');
+          this.log.tell('cancelled', down.id);
           this.#unlockAtEnd(down);
           work.push(down);
         } else if (down.needsLeft.size === 0) {
@@ -514,13 +424,6 @@ export class Model {
     }
   }
 
-  #unseal({ lease, entry }: Held, back: boolean): void {
-    const text = textOf(entry.task!);
-    if (this.#seals.get(text) !== lease.token) return;
-    if (back) this.#seals.set(text, '');
-    else this.#seals.delete(text);
-  }
-
   #unlockAtEnd(job: Record_): void {
     if (job.spec.unique && job.spec.unique.scope !== 'window') this.#unlock(job);
   }
@@ -529,8 +432,4 @@ export class Model {
     const { key } = job.spec.unique!;
     if (this.#keys.get(key)?.id === job.id) this.#keys.delete(key);
   }
-}
-
-function textOf(task: Uint8Array): string {
-  return Buffer.from(task).toString();
 }

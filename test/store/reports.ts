@@ -6,7 +6,7 @@ import { STATES } from '../../dist/job/job.js';
 import { die, fail, release } from '../../dist/job/transitions.js';
 import { RELAY, type Store } from '../../dist/store/store.js';
 import { mustGet, newJob, settlementOf } from '../support/jobs.js';
-import type { StoreUnderTest } from './conformance.js';
+import type { StoreUnderTest } from './contract.js';
 
 const LEASE = 10_000;
 const CARE = { lease: LEASE, sweep: 0, maxCrashes: 3 };

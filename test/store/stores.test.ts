@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { inject } from 'vitest';
 import { openStore } from '../../dist/store/open.js';
 import { startCluster } from '../support/redis.js';
-import { testBreadth } from './breadth.js';
-import { type StoreUnderTest, testStore } from './conformance.js';
+import { type StoreUnderTest, testStore } from './contract.js';
 
 const timeout = 10_000;
 
@@ -57,7 +56,4 @@ const STORES: StoreUnderTest[] = [
   },
 ];
 
-for (const store of STORES) {
-  testStore(store);
-  testBreadth(store);
-}
+for (const store of STORES) testStore(store);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { open } from '../../dist/index.js';
 import type { WorqrOptions } from '../../dist/worqr/index.js';
+import { freeze } from '../support/freeze.js';
 import { Program } from '../support/processes.js';
 import { until } from '../support/wait.js';
 import { LIVELY, SHORT, STORES, workshop } from './support.js';
@@ -72,7 +73,7 @@ describe.each(STORES)('Worqr in several processes on %s', (store) => {
     await worqr.enqueue('q', ['a', 'b']);
     const zombie = await start({ url, queue: 'q', take: 2, options: SHORT });
     await until('two held', () => heldBy(zombie).length === 2);
-    zombie.signal('SIGSTOP');
+    await freeze(zombie.child.pid!, url);
     await until('the return', async () => (await worqr.countQueue('q')) === 2);
     await until('news of the return', () => heard.includes('work 2'));
     const a = await worqr.dequeue('q');

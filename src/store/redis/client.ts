@@ -31,6 +31,8 @@ class ConnectionLost extends Error {
 export class RedisClient {
   readonly #redis: Connection;
   readonly #flights = new Set<Flight>();
+  /** Those who wait before they try again. */
+  readonly #waiting = new Set<() => void>();
   #closed = false;
   #why = 'no answer';
 
@@ -40,7 +42,7 @@ export class RedisClient {
     readonly timeout: number,
   ) {
     this.#redis = source.data;
-    this.#redis.on('error', this.#note).on('close', this.#drop).on('end', this.#drop);
+    this.#redis.on('error', this.#note).on('close', this.#drop).on('end', this.#drop).on('ready', this.#wake);
   }
 
   /** Whether a message may be meant for somebody at another server. */
@@ -98,16 +100,32 @@ export class RedisClient {
       } catch (error) {
         if (error instanceof ConnectionLost && error.sent) lost?.(error);
         if (!isPassing(error) || performance.now() > deadline || this.#closed) throw this.#translate(error);
-        await new Promise((resolve) => setTimeout(resolve, Math.min(20 * attempt, 250)));
+        await this.#pause(Math.min(20 * attempt, 250));
       }
     }
   }
 
+  /** A while, or less when the connection stands again: it may not stand for long. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, ms);
+      this.#waiting.add(wake);
+    });
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
-    if (this.source.given) this.#redis.off('error', this.#note).off('close', this.#drop).off('end', this.#drop);
-    else this.#redis.disconnect();
+    const { source } = this;
+    if (source.given)
+      source.data.off('error', this.#note).off('close', this.#drop).off('end', this.#drop).off('ready', this.#wake);
+    else source.data.disconnect();
     this.#drop();
+    this.#wake();
   }
 
   async #evaluate(name: ScriptName, keys: Arg[], args: Arg[]): Promise<Reply> {
@@ -150,6 +168,10 @@ export class RedisClient {
 
   readonly #note = (error: Error): void => {
     this.#why = error.message;
+  };
+
+  readonly #wake = (): void => {
+    for (const wake of this.#waiting) wake();
   };
 
   /** The library forgets commands in flight when a connection closes; we do not let them wait for their time limit. */

@@ -39,6 +39,7 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
     (grouping || tally.get('ready') > 0) && leave.n > 0
       ? take(tables, tally, { ...request, n: leave.n }, token, groups)
       : [];
+  for (const { job } of entries) if (job) tally.event(now, 'started', job.id, job.attempt);
   countStarts(tables, queue, leave, entries.length);
   tally.add('claims', entries.length);
   tally.add('ready', -entries.length);
@@ -190,7 +191,6 @@ function leased(tables: Tables, tally: Tally, request: ClaimRequest, taken: Take
   let bytes = 0;
   for (const { job } of taken) {
     bytes += sizeOf(job.payload);
-    tally.event(request.now, 'started', job.id, job.attempt);
     if (job.spec.unique?.scope === 'waiting') unlock(tables, queue, job.spec.unique.key, job.id);
   }
   tally.add('bytes', -bytes);

@@ -243,7 +243,9 @@ export function windowOf(
   rate: Rate | undefined,
   now: number,
 ): [opened: number, started: number] {
-  return !rate || started === 0 || now >= opened + rate.per ? [now, 0] : [opened, started];
+  // One that began in the future is of a clock that was set back.
+  const over = started === 0 || now < opened || now >= opened + (rate?.per ?? 0);
+  return over ? [now, 0] : [opened, started];
 }
 
 /** Forgets groups that have nothing and whose rate no longer remembers anything. */

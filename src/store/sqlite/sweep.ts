@@ -15,7 +15,8 @@ export type Swept = Sweep & { promoted: boolean };
 export function sweep(tables: Tables, queue: number, name: string, now: number, options: SweepOptions): Swept {
   const tally = new Tally(tables, queue);
   const { swept } = tally.row;
-  if (swept !== null && options.every > 0 && now - swept < options.every)
+  const setBack = swept !== null && swept > now;
+  if (swept !== null && !setBack && options.every > 0 && now - swept < options.every)
     return { lost: [], more: false, promoted: false };
   tables.sql('UPDATE queues SET swept = ? WHERE n = ?').run(now, queue);
   const promoted = promote(tables, tally, now, CHUNK);
@@ -25,6 +26,7 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   trimEvents(tables, tally, now);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);
+  if (setBack && swept - now > options.lease) cut(tables, queue, swept, now + options.lease);
   const lost = ofDeadWorkers(tables, queue, name, stalled ? -1 : now);
   if (!stalled) lost.push(...ofReservations(tables, queue, name, now));
   tally.write();
@@ -43,6 +45,11 @@ function grant(tables: Tables, queue: number, now: number, lease: number): void 
     .sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline BETWEEN 0 AND ?')
     .run(now + lease, queue, now);
   tables.sql('UPDATE jobs SET until = ? WHERE queue = ? AND state = 3 AND until <= ?').run(now + lease, queue, now);
+}
+
+/** The clock was set back by more than a lease: the sessions of those who do not beat must not outlive the difference. */
+function cut(tables: Tables, queue: number, swept: number, deadline: number): void {
+  tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline > ?').run(deadline, queue, swept);
 }
 
 function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): Lost[] {

@@ -1,4 +1,6 @@
 // A worker in a process of its own. It prints one line per event: `ready`, `start ID ATTEMPT`, `end ID`, `aborted ID`.
+// In the modes `spin`, `poison` and `hold` only jobs of that name are special; one to hold lasts until its signal is aborted.
+import { once } from 'node:events';
 import { open } from '../../../dist/index.js';
 
 const { url, queue, take = 5, mode = 'work', options = {} } = JSON.parse(process.argv[2]);
@@ -13,6 +15,7 @@ const worker = crore.queue(queue).work(
     job.signal.addEventListener('abort', () => say('aborted', name));
     if (mode === 'abort' || (mode === 'poison' && job.payload === 'poison')) process.abort();
     if (mode === 'spin' && job.payload === 'spin') spin(take);
+    else if (mode === 'hold' && job.payload === 'hold') await once(job.signal, 'abort');
     else await new Promise((resolve) => setTimeout(resolve, take));
     say('end', name);
     return process.pid;

@@ -109,7 +109,7 @@ end
 -- The window of a rate: when it began, and how many have started in it.
 local function window(text, per)
   local start, count = string.match(text or '', '^(%d+) (%d+)$')
-  if not start or now >= start + per then return now, 0 end
+  if not start or now >= start + per or now < tonumber(start) then return now, 0 end
   return tonumber(start), tonumber(count)
 end
 

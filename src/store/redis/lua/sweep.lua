@@ -5,7 +5,8 @@
 allow_oom()
 local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
 local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
-if swept and every > 0 and now - swept < every then return nil end
+-- a clock that was set back does not keep the queue from its rounds until it has caught up
+if swept and every > 0 and now >= swept and now - swept < every then return nil end
 call('HSET', stem .. 'meta', 'swept', now)
 
 local more = promote(1000) == 1000 and 1 or 0
@@ -52,6 +53,12 @@ if swept and now - swept > lease then
   for _, worker in ipairs(dead) do call('ZADD', stem .. 'workers', now + lease, worker) end
   for _, id in ipairs(late) do call('ZADD', stem .. 'reserved', now + lease, id) end
   dead, late = {}, {}
+end
+if swept and swept - now > lease then
+  -- The clock was set back by more than a lease: the sessions of those who do not beat must not outlive the difference.
+  for _, worker in ipairs(call('ZRANGEBYSCORE', stem .. 'workers', '(' .. swept, '+inf', 'LIMIT', 0, 10000)) do
+    call('ZADD', stem .. 'workers', now + lease, worker)
+  end
 end
 for _, worker in ipairs(dead) do
   call('ZADD', stem .. 'workers', -1, worker)

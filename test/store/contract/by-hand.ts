@@ -1,41 +1,34 @@
 import { describe, expect, it } from 'vitest';
-import { sweepQueue } from '../../dist/engine/sweeper.js';
-import { DEFAULT_SPEC } from '../../dist/job/spec.js';
-import { finish, release } from '../../dist/job/transitions.js';
-import type { News } from '../../dist/store/raw.js';
-import type { Settlement, Store } from '../../dist/store/store.js';
-import { names, newJob, settlementOf } from '../support/jobs.js';
-import { until } from '../support/wait.js';
+import { sweepQueue } from '../../../dist/engine/sweeper.js';
+import { DEFAULT_SPEC } from '../../../dist/job/spec.js';
+import { finish, release } from '../../../dist/job/transitions.js';
+import type { News } from '../../../dist/store/raw.js';
+import type { Settlement } from '../../../dist/store/store.js';
+import { names, newJob, settlementOf } from '../../support/jobs.js';
+import { until } from '../../support/wait.js';
+import { type Bench, LEASE } from './bench.js';
 
-export interface RawContext {
-  store: () => Store;
-  newQueue: () => string;
-  /** Moves the store's clock. */
-  pass: (ms: number) => void;
-}
-
-const LEASE = 10_000;
 const CARE = { lease: LEASE, sweep: 0, maxCrashes: 3 };
 
 /** What every store has to do with raw tasks taken by hand, told once. */
-export function testRaw(context: RawContext): void {
+export function testByHand(bench: Bench): void {
   const bytes = (text: string) => Buffer.from(text);
   const texts = (tasks: readonly Uint8Array[]) => tasks.map((task) => Buffer.from(task).toString());
-  const raw = () => context.store().raw!;
+  const raw = () => bench.store.raw!;
   const put = (queue: string, ...tasks: string[]) => raw().enqueue(queue, [{ tasks: tasks.map(bytes), unique: false }]);
   const putUnique = async (queue: string, ...tasks: string[]) =>
     (await raw().enqueue(queue, [{ tasks: tasks.map(bytes), unique: true }]))[0];
   const join = (queue: string, worker = 'w1') =>
-    context.store().join(queue, worker, { lease: LEASE, info: '{}', raw: true });
+    bench.store.join(queue, worker, { lease: LEASE, info: '{}', raw: true });
   let nonces = 0;
   const take = async (queue: string, n: number, worker = 'w1') =>
     (await raw().take({ queue, worker, lease: LEASE }, n, `nonce${++nonces}`)).taken;
-  const back = (queue: string, ...tokens: string[]) => context.store().settle(queue, tokens.map(returning));
-  const sweep = (queue: string) => sweepQueue({ store: context.store(), random: () => 0.5 } as never, queue, CARE);
+  const back = (queue: string, ...tokens: string[]) => bench.store.settle(queue, tokens.map(returning));
+  const sweep = (queue: string) => sweepQueue({ store: bench.store, random: () => 0.5 } as never, queue, CARE);
 
   describe('raw tasks by hand', () => {
     it('are taken in order, once, and are gone when finished', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
       await put(queue, 'a', 'b', 'c');
       const taken = await take(queue, 2);
@@ -45,11 +38,11 @@ export function testRaw(context: RawContext): void {
       const ends = taken.map(({ token }) => ({ token }));
       expect(await raw().finish(queue, [...ends, ends[0]!])).toEqual([true, true, false]);
       expect(await raw().finish(queue, ends)).toEqual([false, false]);
-      expect(await context.store().count(queue)).toMatchObject({ ready: 0, active: 1 });
+      expect(await bench.store.count(queue)).toMatchObject({ ready: 0, active: 1 });
     });
 
     it('keep every byte', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
       const all = Buffer.from(Array.from({ length: 512 }, (_x, i) => i % 256));
       const tasks = [all, Buffer.alloc(0), Buffer.from('\0'), Buffer.from('w1\0x')];
@@ -63,23 +56,23 @@ export function testRaw(context: RawContext): void {
     });
 
     it('leave jobs of the same queue to others, and others may finish or return them', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
-      await context.store().join(queue, 'engine', { lease: LEASE, info: '{}' });
-      await context.store().add(queue, [newJob('job')]);
+      await bench.store.join(queue, 'engine', { lease: LEASE, info: '{}' });
+      await bench.store.add(queue, [newJob('job')]);
       await put(queue, 'a', 'b');
       const [mine] = await take(queue, 1);
-      const { entries } = await context.store().claim({ queue, worker: 'engine', lease: LEASE }, 9);
+      const { entries } = await bench.store.claim({ queue, worker: 'engine', lease: LEASE }, 9);
       expect(names(entries).sort()).toEqual(['b', 'job']);
       const theirs = entries.find((entry) => entry.task)!;
       expect(await raw().finish(queue, [{ token: theirs.lease.token }])).toEqual([true]);
-      expect(await context.store().settle(queue, [settlementOf(theirs, finish(COUNTS))])).toEqual([false]);
+      expect(await bench.store.settle(queue, [settlementOf(theirs, finish(COUNTS))])).toEqual([false]);
       expect(await back(queue, mine!.token)).toEqual([true]);
       expect(await take(queue, 9)).toHaveLength(1);
     });
 
     it('go back to the front in the order they were taken, whatever the order of the calls', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
       await put(queue, ...'abcdef');
       const first = await take(queue, 2);
@@ -91,9 +84,9 @@ export function testRaw(context: RawContext): void {
     });
 
     it('are shown, counted, cancelled by their bytes and cleared', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
-      await context.store().add(queue, [newJob('job')]);
+      await bench.store.add(queue, [newJob('job')]);
       await put(queue, 'x', 'y', 'x', 'z', 'x');
       await take(queue, 1);
       expect(await raw().waiting(queue)).toBe(4);
@@ -106,44 +99,44 @@ export function testRaw(context: RawContext): void {
       await raw().clear(queue);
       expect(await raw().waiting(queue)).toBe(0);
       expect(await raw().peek(queue)).toBeUndefined();
-      expect(await context.store().count(queue)).toMatchObject({ ready: 1, active: 1 });
-      const full = await context.store().push(queue, [bytes('12345')], { bytes: 200 });
+      expect(await bench.store.count(queue)).toMatchObject({ ready: 1, active: 1 });
+      const full = await bench.store.push(queue, [bytes('12345')], { bytes: 200 });
       expect(full, 'the bytes of what was removed are free').toBe(true);
     });
 
     it('are not taken without a session, nor while the queue is paused', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await put(queue, 'a');
       expect(await raw().take({ queue, worker: 'nobody', lease: LEASE }, 1, 'n')).toEqual({
         status: 'lost',
         taken: [],
       });
       await join(queue);
-      await context.store().pause(queue, true);
+      await bench.store.pause(queue, true);
       expect((await raw().take({ queue, worker: 'w1', lease: LEASE }, 1, 'n')).status).toBe('paused');
-      await context.store().pause(queue, false);
+      await bench.store.pause(queue, false);
       expect(await take(queue, 1)).toHaveLength(1);
     });
 
     it('keep to the pace of the queue', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
       await put(queue, ...'abcdefgh');
-      await context.store().setPace(queue, { concurrency: 2 });
+      await bench.store.setPace(queue, { concurrency: 2 });
       const [a, b] = await take(queue, 5);
       expect(await take(queue, 5)).toEqual([]);
       await raw().finish(queue, [{ token: a!.token }]);
       expect(texts((await take(queue, 5)).map((one) => one.task))).toEqual(['c']);
-      await context.store().setPace(queue, { rate: { count: 3, per: 1_000 } });
+      await bench.store.setPace(queue, { rate: { count: 3, per: 1_000 } });
       expect(b).toBeDefined();
       expect(await take(queue, 5)).toHaveLength(3);
       expect(await take(queue, 5)).toEqual([]);
-      context.pass(1_000);
+      bench.now += 1_000;
       expect(await take(queue, 5)).toHaveLength(2);
     });
 
     it('are accepted by the thousand in one group', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
       const many = Array.from({ length: 9_000 }, (_x, i) => `${i}`);
       expect(await putUnique(queue, ...many)).toBe(true);
@@ -155,7 +148,7 @@ export function testRaw(context: RawContext): void {
 
   describe('unique raw tasks', () => {
     it('are refused while an equal unique one waits or is leased, and only then', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
       await put(queue, 'plain');
       expect(await putUnique(queue, 'plain')).toBe(true);
@@ -173,7 +166,7 @@ export function testRaw(context: RawContext): void {
     });
 
     it('are all accepted or none, also among themselves and within one call', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       expect(await putUnique(queue, 'a', 'b', 'a')).toBe(false);
       expect(await raw().waiting(queue)).toBe(0);
       const groups = [['a', 'b'], ['c', 'b'], ['c']].map((tasks) => ({ tasks: tasks.map(bytes), unique: true }));
@@ -190,7 +183,7 @@ export function testRaw(context: RawContext): void {
     });
 
     it('keep their mark when they go back, and lose it when cancelled or cleared', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue);
       await putUnique(queue, 'u', 'v');
       const [u] = await take(queue, 1);
@@ -202,78 +195,78 @@ export function testRaw(context: RawContext): void {
       await raw().clear(queue);
       expect(await putUnique(queue, 'u')).toBe(true);
       expect(await putUnique(queue, 'v'), 'v is leased').toBe(false);
-      await context.store().obliterate(queue);
+      await bench.store.obliterate(queue);
       expect(await putUnique(queue, 'v')).toBe(true);
     });
 
     it('keep to the same rules when the engine claims and settles them', async () => {
-      const queue = context.newQueue();
-      await context.store().join(queue, 'engine', { lease: LEASE, info: '{}' });
-      const claim = async () => (await context.store().claim({ queue, worker: 'engine', lease: LEASE }, 1)).entries[0]!;
+      const queue = bench.newQueue();
+      await bench.store.join(queue, 'engine', { lease: LEASE, info: '{}' });
+      const claim = async () => (await bench.store.claim({ queue, worker: 'engine', lease: LEASE }, 1)).entries[0]!;
       await putUnique(queue, 'u');
       const first = await claim();
       expect(await putUnique(queue, 'u')).toBe(false);
-      await context.store().settle(queue, [settlementOf(first, release(COUNTS))]);
+      await bench.store.settle(queue, [settlementOf(first, release(COUNTS))]);
       expect(await putUnique(queue, 'u')).toBe(false);
-      await context.store().settle(queue, [settlementOf(await claim(), finish(COUNTS))]);
+      await bench.store.settle(queue, [settlementOf(await claim(), finish(COUNTS))]);
       expect(await putUnique(queue, 'u')).toBe(true);
     });
   });
 
   describe('sessions that take by hand', () => {
     it('lose their tasks raw, uncounted, to the front, in order, once, and only their own', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue, 'dead');
       await join(queue, 'alive');
-      await context.store().sweep(queue, { lease: LEASE, every: 0 });
+      await bench.store.sweep(queue, { lease: LEASE, every: 0 });
       await putUnique(queue, ...'abcdef');
       const lost = await take(queue, 1, 'dead');
       await take(queue, 1, 'alive');
       lost.push(...(await take(queue, 2, 'dead')));
-      context.pass(LEASE - 1);
-      await context.store().beat([{ queue, worker: 'alive', lease: LEASE }]);
-      context.pass(1);
+      bench.now += LEASE - 1;
+      await bench.store.beat([{ queue, worker: 'alive', lease: LEASE }]);
+      bench.now += 1;
       await Promise.all([sweep(queue), sweep(queue), sweep(queue)]);
       expect(texts(await raw().tasks(queue))).toEqual(['a', 'c', 'd', 'e', 'f']);
-      expect(await context.store().count(queue)).toMatchObject({ ready: 5, active: 1, dead: 0 });
+      expect(await bench.store.count(queue)).toMatchObject({ ready: 5, active: 1, dead: 0 });
       expect(
         await raw().finish(
           queue,
           lost.map(({ token }) => ({ token })),
         ),
       ).toEqual([false, false, false]);
-      expect((await context.store().workers(queue)).map((worker) => worker.id)).toEqual(['alive']);
+      expect((await bench.store.workers(queue)).map((worker) => worker.id)).toEqual(['alive']);
       expect(await putUnique(queue, 'a'), 'a return keeps the mark').toBe(false);
     });
 
     it('can be declared dead on purpose', async () => {
-      const queue = context.newQueue();
+      const queue = bench.newQueue();
       await join(queue, 'doomed');
       await put(queue, 'a', 'b');
       const [a] = await take(queue, 1, 'doomed');
       expect(await raw().inform(queue, 'doomed', 'more')).toBe(true);
-      expect((await context.store().workers(queue))[0]).toMatchObject({ id: 'doomed', holds: 1, info: 'more' });
+      expect((await bench.store.workers(queue))[0]).toMatchObject({ id: 'doomed', holds: 1, info: 'more' });
       expect(await raw().doom(queue, 'doomed')).toBe(true);
       expect(await raw().inform(queue, 'doomed', 'even more')).toBe(false);
-      expect(await context.store().beat([{ queue, worker: 'doomed', lease: LEASE }])).toEqual([false]);
+      expect(await bench.store.beat([{ queue, worker: 'doomed', lease: LEASE }])).toEqual([false]);
       expect(await raw().take({ queue, worker: 'doomed', lease: LEASE }, 1, 'n')).toMatchObject({ status: 'lost' });
       await sweep(queue);
       expect(texts(await raw().tasks(queue))).toEqual(['a', 'b']);
       expect(await raw().finish(queue, [{ token: a!.token }])).toEqual([false]);
-      expect(await context.store().workers(queue)).toEqual([]);
+      expect(await bench.store.workers(queue)).toEqual([]);
       expect(await raw().doom(queue, 'doomed')).toBe(false);
     });
 
     it('stand on the roll under no queue that anybody sees', async () => {
-      await context.store().join('', 'member', { lease: LEASE, info: '{}', raw: true });
-      expect((await context.store().workers('')).map((worker) => worker.id)).toContain('member');
-      expect(await context.store().queues()).not.toContain('');
-      await context.store().leave('', 'member');
+      await bench.store.join('', 'member', { lease: LEASE, info: '{}', raw: true });
+      expect((await bench.store.workers('')).map((worker) => worker.id)).toContain('member');
+      expect(await bench.store.queues()).not.toContain('');
+      await bench.store.leave('', 'member');
     });
   });
 
   it('news of raw tasks reach whoever listens', async () => {
-    const queue = context.newQueue();
+    const queue = bench.newQueue();
     const news: News[] = [];
     const ears = (['news', 'ends'] as const).map((about) => raw().listen(queue, about, (one) => news.push(one)));
     await Promise.all(ears.map((ear) => ear.ready));

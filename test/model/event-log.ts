@@ -1,0 +1,41 @@
+import type { Move } from '../../dist/job/transitions.js';
+import type { EventType } from '../../dist/store/store.js';
+
+/** `info` is absent where the words are the store's own. */
+export interface Told {
+  type: EventType;
+  id: string;
+  at: number;
+  info?: string;
+}
+
+/** The part of the model that is about events: what happens is written down while somebody wants to know. */
+export class EventLog {
+  readonly all: Told[] = [];
+  #watched = 0;
+
+  constructor(private readonly clock: () => number) {}
+
+  record(ms: number): void {
+    const now = this.clock();
+    const lapsed = this.#watched <= now;
+    this.#watched = Math.max(this.#watched, now + ms);
+    if (lapsed) this.tell('gap', '', '');
+  }
+
+  tell(type: EventType, id: string, info?: string): void {
+    const at = this.clock();
+    if (this.#watched > at) this.all.push({ type, id, at, info });
+  }
+}
+
+/** What is told of a settled lease. */
+export function endOf(id: string, move: Move): [EventType, string, string] {
+  const error = 'error' in move ? move.error : undefined;
+  const later = {
+    scheduled: error === undefined ? 'snoozed' : 'retry',
+    ready: error === undefined ? 'released' : 'lost',
+  };
+  const type = move.to === 'scheduled' || move.to === 'ready' ? later[move.to] : move.to;
+  return [type as EventType, id, error ?? ''];
+}

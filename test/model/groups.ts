@@ -1,0 +1,132 @@
+import type { Job } from '../../dist/job/job.js';
+import type { Pace } from '../../dist/store/store.js';
+
+/** A group's line and what is known of it; see the schema for the shelves. */
+interface Group<J> {
+  line: J[];
+  holds: number;
+  opened: number;
+  started: number;
+  shelf: 'none' | 'turns' | 'full' | 'rested';
+  rests: number;
+}
+
+/** The part of the model that is about pace: groups in their round, and what limits leave. */
+export class Groups<J extends Job> {
+  readonly #groups = new Map<string, Group<J>>();
+  /** Groups that may go on, next first. */
+  #turns: string[] = [];
+  #window = { opened: 0, started: 0 };
+  pace: Pace = {};
+
+  constructor(private readonly clock: () => number) {}
+
+  /** What the pace of the queue leaves of `n` while so many are held. */
+  leaves(n: number, held: number): { most: number; opens?: number } {
+    const { concurrency, rate } = this.pace;
+    let most = concurrency === undefined ? n : Math.min(n, concurrency - held);
+    if (!rate) return { most: Math.max(0, most) };
+    if (this.#window.started === 0 || this.clock() >= this.#window.opened + rate.per)
+      this.#window = { opened: this.clock(), started: 0 };
+    const left = rate.count - this.#window.started;
+    const opens = left <= most ? this.#window.opened + rate.per : undefined;
+    most = Math.min(most, left);
+    return { most: Math.max(0, most), opens };
+  }
+
+  /** So many entries have started. */
+  start(count: number): void {
+    this.#window.started += count;
+  }
+
+  /** Whether a group may go on. */
+  get waiting(): boolean {
+    return this.#turns.length > 0;
+  }
+
+  /** Whether any group has a line, whatever its shelf. */
+  get lined(): boolean {
+    return [...this.#groups.values()].some((group) => group.line.length > 0);
+  }
+
+  /** When those that rest may go on. */
+  get rests(): number[] {
+    return [...this.#groups.values()].filter((group) => group.shelf === 'rested').map((group) => group.rests);
+  }
+
+  reopen(): void {
+    const due = [...this.#groups].filter(([, group]) => group.shelf === 'rested' && group.rests <= this.clock());
+    due.sort(([a, x], [b, y]) => x.rests - y.rests || (a < b ? -1 : 1));
+    for (const [name] of due) this.#seat(name);
+  }
+
+  enter(job: J, front: boolean): void {
+    const name = job.spec.group!;
+    const fresh: Group<J> = { line: [], holds: 0, opened: 0, started: 0, shelf: 'none', rests: 0 };
+    const group = this.#groups.get(name) ?? fresh;
+    this.#groups.set(name, group);
+    const behind = group.line.findIndex((one) => (front ? one.priority <= job.priority : one.priority < job.priority));
+    group.line.splice(behind < 0 ? group.line.length : behind, 0, job);
+    if (group.shelf === 'none') this.#seat(name);
+  }
+
+  withdraw(job: J): void {
+    const group = this.#of(job);
+    if (group) group.line = group.line.filter((one) => one !== job);
+  }
+
+  take(want: number): J[] {
+    const out: J[] = [];
+    while (out.length < want && this.#turns.length > 0) {
+      const name = this.#turns.shift()!;
+      const group = this.#groups.get(name)!;
+      if (this.#shelfOf(group) === 'turns') {
+        out.push(group.line.shift()!);
+        const [opened, started] = this.#windowOf(group);
+        Object.assign(group, { holds: group.holds + 1, opened, started: started + 1 });
+      }
+      this.#seat(name);
+    }
+    return out;
+  }
+
+  /** Groups at the head of the round whose line has gone leave it. */
+  tidy(): void {
+    while (this.#turns.length > 0 && this.#groups.get(this.#turns[0]!)!.line.length === 0)
+      this.#groups.get(this.#turns.shift()!)!.shelf = 'none';
+  }
+
+  /** The lease of a job has ended. */
+  release(job: J): void {
+    const group = this.#of(job);
+    if (!group) return;
+    group.holds -= 1;
+    if (group.shelf === 'full') this.#seat(job.spec.group!);
+  }
+
+  #of(job: J): Group<J> | undefined {
+    return job.spec.group === undefined ? undefined : this.#groups.get(job.spec.group);
+  }
+
+  #windowOf(group: Group<J>): [number, number] {
+    const rate = this.pace.group?.rate;
+    return !rate || group.started === 0 || this.clock() >= group.opened + rate.per
+      ? [this.clock(), 0]
+      : [group.opened, group.started];
+  }
+
+  #shelfOf(group: Group<J>): Group<J>['shelf'] {
+    const { concurrency, rate } = this.pace.group ?? {};
+    if (group.line.length === 0) return 'none';
+    if (concurrency !== undefined && group.holds >= concurrency) return 'full';
+    if (rate && this.#windowOf(group)[1] >= rate.count) return 'rested';
+    return 'turns';
+  }
+
+  #seat(name: string): void {
+    const group = this.#groups.get(name)!;
+    group.shelf = this.#shelfOf(group);
+    if (group.shelf === 'turns') this.#turns.push(name);
+    if (group.shelf === 'rested') group.rests = group.opened + this.pace.group!.rate!.per;
+  }
+}

@@ -1,0 +1,136 @@
+import fc from 'fast-check';
+import type { Pace } from '../../dist/store/store.js';
+
+/** One thing that can happen. Numbers choose among what there is, so that every sequence makes sense. */
+export type Step = JobStep | TaskStep | ScheduleStep | EventStep | CarryStep;
+
+export interface JobPlan {
+  id: number;
+  priority: number;
+  delay: number;
+  key: number;
+  reservation: number;
+  needs: number[];
+  on: boolean;
+  group: number;
+  mode: number;
+}
+
+export type How = 'done' | 'fail' | 'die' | 'release' | 'snooze';
+
+export type JobStep =
+  | { do: 'add'; jobs: JobPlan[] }
+  | { do: 'push'; tasks: number }
+  | { do: 'claim'; worker: number; n: number }
+  | { do: 'settle'; picks: { which: number; how: How }[] }
+  | { do: 'note'; which: number }
+  | { do: 'beat' | 'join'; worker: number }
+  | { do: 'wait'; ms: number }
+  | { do: 'sweep' }
+  | { do: 'cancel' | 'report' | 'revive' | 'remove'; id: number }
+  | { do: 'pace'; pace: Pace }
+  | { do: 'pause'; paused: boolean };
+
+/** Raw tasks by hand. */
+export type TaskStep =
+  | { do: 'unique' | 'drop'; task: number }
+  | { do: 'take'; worker: number; n: number }
+  | { do: 'finish'; which: number }
+  | { do: 'clear' }
+  | { do: 'doom'; worker: number };
+
+/** `which` is a schedule as somebody saw it, now or earlier. */
+export type ScheduleStep =
+  | { do: 'schedule'; name: number; every: number; all: boolean; elsewhere: boolean }
+  | { do: 'fire' | 'run now'; which: number }
+  | { do: 'unschedule'; name: number };
+
+/** `back`: how many events before the last known one somebody goes on. */
+export type EventStep = { do: 'record'; ms: number } | { do: 'read'; back: number; limit: number };
+
+/** `back`: how many steps ago the relay last heard of its mark. */
+export type CarryStep = { do: 'carry'; source: number; back: number; jobs: JobPlan[] };
+
+const id = fc.integer({ min: 0, max: 9 });
+const worker = fc.integer({ min: 0, max: 2 });
+const which = fc.nat(30);
+const job: fc.Arbitrary<JobPlan> = fc.record({
+  id,
+  priority: fc.constantFrom(0, 0, 0, 1, 2, -1),
+  delay: fc.constantFrom(0, 0, 0, 50, 120),
+  key: fc.constantFrom(0, 0, 0, 1, 2, 3, 4),
+  reservation: fc.constantFrom(0, 0, 300),
+  needs: fc.oneof(
+    { weight: 3, arbitrary: fc.constant<number[]>([]) },
+    { weight: 1, arbitrary: fc.array(id, { maxLength: 3 }) },
+  ),
+  on: fc.boolean(),
+  group: fc.constantFrom(0, 0, 0, 1, 2, 3),
+  mode: fc.nat(2),
+});
+const how = fc.constantFrom<How>('done', 'done', 'fail', 'die', 'release', 'snooze');
+
+function some<T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T[]> {
+  return fc.array(arbitrary, { minLength: 1, maxLength: 4 });
+}
+
+function upTo(max: number): fc.Arbitrary<number> {
+  return fc.integer({ min: 1, max });
+}
+
+function step<S extends Step>(weight: number, name: S['do'], rest: object = {}): fc.WeightedArbitrary<Step> {
+  return { weight, arbitrary: fc.record({ do: fc.constant(name), ...rest }) as fc.Arbitrary<Step> };
+}
+
+const jobSteps = [
+  step(6, 'add', { jobs: some(job) }),
+  step(2, 'push', { tasks: upTo(3) }),
+  step(6, 'claim', { worker, n: upTo(4) }),
+  step(6, 'settle', { picks: some(fc.record({ which, how })) }),
+  step(1, 'note', { which }),
+  step(2, 'beat', { worker }),
+  step(3, 'join', { worker }),
+  step(5, 'wait', { ms: fc.constantFrom(1, 50, 70, 300, 600, 1_001) }),
+  step(3, 'sweep'),
+  step(2, 'cancel', { id }),
+  step(2, 'report', { id }),
+  step(1, 'revive', { id }),
+  step(1, 'remove', { id }),
+  step(1, 'pause', { paused: fc.boolean() }),
+];
+const taskSteps = [
+  step(5, 'unique', { task: fc.nat(1) }),
+  step(2, 'take', { worker, n: upTo(3) }),
+  step(2, 'finish', { which }),
+  step(1, 'drop', { task: fc.nat(1) }),
+  step(1, 'clear'),
+  step(1, 'doom', { worker }),
+];
+const scheduleSteps = [
+  step(3, 'schedule', {
+    name: fc.constantFrom(0, 0, 1),
+    every: fc.constantFrom(100, 100, 2_500),
+    all: fc.boolean(),
+    elsewhere: fc.constantFrom(false, false, true),
+  }),
+  step(4, 'fire', { which }),
+  step(1, 'run now', { which }),
+  step(1, 'unschedule', { name: fc.nat(1) }),
+];
+const eventSteps = [
+  step(2, 'record', { ms: fc.constantFrom(100, 1_000, 5_000) }),
+  step(2, 'read', { back: fc.nat(5), limit: fc.constantFrom(1, 3, 100) }),
+];
+const carrySteps = [step(3, 'carry', { source: fc.nat(1), back: fc.constantFrom(0, 0, 1, 2), jobs: some(job) })];
+
+export const anyStep = fc.oneof(...jobSteps, ...taskSteps, ...scheduleSteps, ...eventSteps, ...carrySteps);
+
+/** Set once, before anything happens: what a change brings back comes in no particular order. */
+const rate = fc.constantFrom({ count: 2, per: 100 }, { count: 3, per: 600 }, undefined, undefined);
+const concurrency = fc.constantFrom(1, 2, 4, undefined, undefined, undefined);
+const part = fc.record({ concurrency, rate }).map(drop);
+export const anyPace = fc.record({ concurrency, rate, group: part }).map(drop) as fc.Arbitrary<Pace>;
+
+function drop<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as Partial<T>;
+}

@@ -1,0 +1,39 @@
+import { describe } from 'vitest';
+import { testAdding } from './contract/adding.js';
+import { type StoreUnderTest, setUpBench } from './contract/bench.js';
+import { testByHand } from './contract/by-hand.js';
+import { testCarrying } from './contract/carrying.js';
+import { testChanging } from './contract/changing.js';
+import { testClock } from './contract/clock.js';
+import { testDependencies } from './contract/dependencies.js';
+import { testEvents } from './contract/events.js';
+import { testLooking } from './contract/looking.js';
+import { testPace } from './contract/pace.js';
+import { testSchedules } from './contract/schedules.js';
+import { testSettling } from './contract/settling.js';
+import { testTasks } from './contract/tasks.js';
+import { testUnique } from './contract/unique.js';
+import { testWorkers } from './contract/workers.js';
+
+export type { StoreUnderTest };
+
+/** What every store has to do, told once: one file per subject. */
+export function testStore(store: StoreUnderTest): void {
+  describe(`store contract: ${store.name}`, () => {
+    const bench = setUpBench(store);
+    if (store.withoutRaw === undefined) testByHand(bench);
+    testAdding(bench);
+    testCarrying(bench);
+    testTasks(bench);
+    testSettling(bench);
+    testUnique(bench);
+    testWorkers(bench);
+    testChanging(bench);
+    testDependencies(bench);
+    testClock(bench);
+    testLooking(bench);
+    testPace(bench);
+    testEvents(bench);
+    testSchedules(bench, store.firesSchedules);
+  });
+}

@@ -1,0 +1,168 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Store } from '../../../dist/store/store.js';
+import { mustGet, names, newJob } from '../../support/jobs.js';
+import type { Bench } from './bench.js';
+
+/** Jobs come in, and are handed out. */
+export function testAdding(bench: Bench): void {
+  const { newQueue, session, joined, claim } = bench;
+  let store: Store;
+  beforeAll(() => {
+    ({ store } = bench);
+  });
+
+  describe('adding and claiming', () => {
+    it('hands jobs out in the order they came, each once', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      expect(await store.add(queue, [newJob('a'), newJob('b'), newJob('c')])).toEqual(
+        Array(3).fill({ outcome: 'created' }),
+      );
+      expect(names(await claim(queue, 2))).toEqual(['a', 'b']);
+      expect(names(await claim(queue, 5))).toEqual(['c']);
+      expect(names(await claim(queue, 5))).toEqual([]);
+    });
+
+    it('says whether more is waiting', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b')]);
+      expect((await store.claim(session(queue), 1)).more).toBe(true);
+      expect((await store.claim(session(queue), 1)).more).toBe(false);
+    });
+
+    it('shows a claimed job as active, with its worker, token and attempt', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a')]);
+      const [entry] = await claim(queue, 1);
+      const job = await mustGet(store, queue, 'a');
+      expect(job).toMatchObject({ state: 'active', attempt: 1, crashes: 0, worker: 'w1', token: entry!.lease.token });
+      expect(entry!.job).toMatchObject({ id: 'a', payload: '"a"', attempt: 1, createdAt: bench.now });
+    });
+
+    it('accepts an id once while its record is known', async () => {
+      const queue = newQueue();
+      await store.add(queue, [newJob('a')]);
+      expect(await store.add(queue, [newJob('a'), newJob('b'), newJob('b')])).toEqual([
+        { outcome: 'duplicate', id: 'a' },
+        { outcome: 'created' },
+        { outcome: 'duplicate', id: 'b' },
+      ]);
+      expect((await store.count(queue)).ready).toBe(2);
+    });
+
+    it('serves higher priorities first and each priority in order', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [
+        newJob('low', { priority: -5 }),
+        newJob('n1'),
+        newJob('high1', { priority: 7 }),
+        newJob('top', { priority: 100 }),
+        newJob('high2', { priority: 7 }),
+        newJob('n2'),
+      ]);
+      expect(names(await claim(queue, 3))).toEqual(['top', 'high1', 'high2']);
+      expect(names(await claim(queue, 9))).toEqual(['n1', 'n2', 'low']);
+    });
+
+    it('keeps payloads byte for byte', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const bytes = Uint8Array.from({ length: 256 }, (_x, i) => i);
+      const text = JSON.stringify({ text: 'naïve \u0000 \u2028 😀', list: [1, null] });
+      await store.add(queue, [
+        newJob('bytes', { payload: bytes }),
+        newJob('text', { payload: text }),
+        newJob('none', { payload: '' }),
+      ]);
+      const entries = await claim(queue, 3);
+      expect(Buffer.from(entries[0]!.job!.payload as Uint8Array)).toEqual(Buffer.from(bytes));
+      expect(entries[1]!.job!.payload).toBe(text);
+      expect(entries[2]!.job!.payload).toBe('');
+    });
+
+    it('keeps names apart whatever characters they hold', async () => {
+      const queue = newQueue();
+      const odd = [
+        `${queue}:{a}`,
+        `${queue}:%7Ba%7D`,
+        `${queue}*`,
+        `${queue}?[x]`,
+        `${queue}\n`,
+        `${queue}__proto__`,
+        `${queue} é`,
+      ];
+      for (const one of odd) await store.add(one, [newJob('a b\n:{}*', { payload: JSON.stringify(one) })]);
+      for (const one of odd) {
+        await joined(one, 'w:{}* \n');
+        const [entry] = await claim(one, 2, 'w:{}* \n');
+        expect(entry!.job!.payload).toBe(JSON.stringify(one));
+        const job = await mustGet(store, one, 'a b\n:{}*');
+        expect(job.worker).toBe('w:{}* \n');
+      }
+      expect(await store.queues()).toEqual(expect.arrayContaining(odd));
+    });
+
+    it('refuses to claim for a worker without a session', async () => {
+      const queue = newQueue();
+      await store.add(queue, [newJob('a')]);
+      expect(await store.claim(session(queue, 'nobody'), 1)).toMatchObject({ status: 'lost', entries: [] });
+      expect((await store.count(queue)).ready).toBe(1);
+    });
+
+    it('hands out nothing while paused', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a')]);
+      expect(await store.isPaused(queue)).toBe(false);
+      await store.pause(queue, true);
+      expect(await store.isPaused(queue)).toBe(true);
+      expect(await store.claim(session(queue), 1)).toMatchObject({ status: 'paused', entries: [] });
+      await store.pause(queue, false);
+      expect(await store.isPaused(queue)).toBe(false);
+      expect(names(await claim(queue, 1))).toEqual(['a']);
+    });
+
+    it('refuses what is beyond the limits in count and bytes', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const outcomes = await store.add(queue, [newJob('a'), newJob('b'), newJob('c')], { count: 2 });
+      expect(outcomes.map((one) => one.outcome)).toEqual(['created', 'created', 'full']);
+      expect(await store.push(queue, [Buffer.from('t')], { count: 2 })).toBe(false);
+      await claim(queue, 1);
+      expect(await store.push(queue, [Buffer.from('t')], { count: 2 })).toBe(true);
+      const big = newJob('big', { payload: JSON.stringify('x'.repeat(5_000)) });
+      expect(await store.add(queue, [big], { bytes: 4_000 })).toEqual([{ outcome: 'full' }]);
+      expect(await store.add(queue, [big], { bytes: 9_000 })).toEqual([{ outcome: 'created' }]);
+    });
+  });
+
+  describe('time', () => {
+    it('runs nothing before its time and promotes in order of time', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [
+        newJob('later', { delay: 200 }),
+        newJob('sooner', { at: bench.now + 100 }),
+        newJob('past', { at: bench.now - 5 }),
+      ]);
+      const first = await store.claim(session(queue), 5);
+      expect(names(first.entries)).toEqual(['past']);
+      expect(first.nextAt).toBe(bench.now + 100);
+      bench.now += 99;
+      expect(names(await claim(queue, 5))).toEqual([]);
+      bench.now += 101;
+      expect(names(await claim(queue, 5))).toEqual(['sooner', 'later']);
+    });
+
+    it('keeps the priority of a delayed job', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('n'), newJob('p', { delay: 10, priority: 2 })]);
+      bench.now += 10;
+      expect(names(await claim(queue, 5))).toEqual(['p', 'n']);
+    });
+  });
+}

@@ -1,0 +1,125 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { die, finish } from '../../../dist/job/transitions.js';
+import type { Store } from '../../../dist/store/store.js';
+import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
+import { until } from '../../support/wait.js';
+import type { Bench } from './bench.js';
+
+/** What somebody else does to a job or a queue. */
+export function testChanging(bench: Bench): void {
+  const { newQueue, joined, claim, listening, total, finishAll } = bench;
+  let store: Store;
+  beforeAll(() => {
+    ({ store } = bench);
+  });
+
+  describe('cancelling and reviving', () => {
+    it('cancels a job in any state that has not ended', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [
+        newJob('active'),
+        newJob('ready'),
+        newJob('later', { delay: 50 }),
+        newJob('prio', { priority: -4 }),
+      ]);
+      await store.add(queue, [newJob('blocked', { spec: { needs: [{ queue, id: 'ready', on: 'finished' }] } })]);
+      const [active] = await claim(queue, 1);
+      const ids = ['active', 'later', 'prio', 'blocked', 'unknown'];
+      expect(await store.cancel(queue, ids)).toEqual([true, true, true, true, false]);
+      expect(await store.cancel(queue, ['active'])).toEqual([false]);
+      expect(await store.settle(queue, [settlementOf(active!, finish(active!.job!))])).toEqual([false]);
+      expect(await mustGet(store, queue, 'active')).toMatchObject({
+        state: 'cancelled',
+        attempt: 1,
+        finishedAt: bench.now,
+      });
+      bench.now += 100;
+      expect(names(await claim(queue, 9))).toEqual(['ready']);
+      expect(await store.count(queue)).toMatchObject({ cancelled: 4, active: 1, ready: 0, scheduled: 0, blocked: 0 });
+    });
+
+    it('skips a job cancelled while it waited, also when its id comes again', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const spec = { keep: { done: { ms: 0, count: 0 }, dead: { ms: 0, count: 0 } } };
+      await store.add(queue, [newJob('a', { spec }), newJob('b'), newJob('c')]);
+      expect(await store.cancel(queue, ['a', 'b'])).toEqual([true, true]);
+      expect((await store.count(queue)).ready).toBe(1);
+      await store.add(queue, [newJob('a')]);
+      expect((await store.list(queue, { state: 'ready', limit: 10 })).jobs.map((job) => job.id)).toContain('c');
+      const seen = [...names(await claim(queue, 2)), ...names(await claim(queue, 2)), ...names(await claim(queue, 2))];
+      expect(seen).toEqual(['c', 'a']);
+    });
+
+    it('tells the holder of a cancelled job', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const heard: string[] = [];
+      const stop = await listening(queue, (signal) => {
+        if (signal.type === 'cancelled') heard.push(signal.token);
+      });
+      await store.add(queue, [newJob('a')]);
+      const [entry] = await claim(queue, 1);
+      await store.cancel(queue, ['a']);
+      await until('the cancellation is told', () => heard.length > 0);
+      stop();
+      expect(heard).toEqual([entry!.lease.token]);
+    });
+
+    it('revives dead jobs only, with fresh counts, at the back', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('p', { priority: 5 }), newJob('b')]);
+      const [p, a] = await claim(queue, 2);
+      await store.settle(
+        queue,
+        [a!, p!].map((entry) => settlementOf(entry, die(entry.job!, 'no'))),
+      );
+      expect(await store.revive(queue, ['a', 'b', 'x', 'p'])).toEqual([true, false, false, true]);
+      expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'ready', attempt: 0, crashes: 0, priority: 0 });
+      expect(names(await claim(queue, 3))).toEqual(['p', 'b', 'a']);
+    });
+
+    it('forgets everything when obliterated, and goes on afterwards', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b', { delay: 5 }), newJob('p', { priority: 2 })]);
+      await store.push(queue, [Buffer.from('t')]);
+      const entries = await claim(queue, 2);
+      await store.obliterate(queue);
+      expect(await total(queue)).toBe(0);
+      expect(
+        await store.settle(
+          queue,
+          entries.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })),
+        ),
+      ).toEqual([false, false]);
+      await store.add(queue, [newJob('a')]);
+      expect(names(await claim(queue, 5))).toEqual(['a']);
+    });
+  });
+
+  describe('removing', () => {
+    it('drops the records of ended jobs and of no others', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [
+        newJob('done'),
+        newJob('kept', { spec: { keep: { done: { ms: 5e6, count: 9 }, dead: { ms: 1, count: 1 } } } }),
+      ]);
+      await finishAll(queue, 2);
+      await store.add(queue, [newJob('gone'), newJob('active'), newJob('ready'), newJob('later', { delay: 1_000 })]);
+      await store.cancel(queue, ['gone']);
+      await claim(queue, 1);
+      expect(
+        await store.remove(queue, ['done', 'kept', 'gone', 'active', 'ready', 'later', 'unknown', 'done']),
+      ).toEqual([true, true, true, false, false, false, false, false]);
+      expect((await store.get(queue, ['done', 'kept', 'gone'])).every((job) => job === undefined)).toBe(true);
+      expect(await total(queue)).toBe(3);
+      for (const state of ['done', 'cancelled'] as const)
+        expect(await store.list(queue, { state, limit: 5 })).toEqual({ jobs: [], cursor: undefined });
+      expect(await store.add(queue, [newJob('done')])).toEqual([{ outcome: 'created' }]);
+    });
+  });
+}

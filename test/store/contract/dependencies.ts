@@ -1,0 +1,173 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { FORGETFUL_SPEC } from '../../../dist/job/spec.js';
+import { die, fail, finish, release } from '../../../dist/job/transitions.js';
+import type { Store } from '../../../dist/store/store.js';
+import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
+import { type Bench, random, SWEEP } from './bench.js';
+
+/** Jobs that wait for others. */
+export function testDependencies(bench: Bench): void {
+  const { newQueue, joined, claim, total } = bench;
+  let store: Store;
+  beforeAll(() => {
+    ({ store } = bench);
+  });
+
+  describe('dependencies', () => {
+    const needs = (...ups: { queue: string; id: string; on?: 'success' | 'finished' }[]) => ({
+      spec: { needs: ups.map((up) => ({ on: 'success' as const, ...up })) },
+    });
+    const end = async (queue: string, how: 'done' | 'dead') => {
+      const [entry] = await claim(queue, 1);
+      const move = how === 'done' ? finish(entry!.job!) : die(entry!.job!, 'no');
+      expect(await store.settle(queue, [settlementOf(entry!, move)])).toEqual([true]);
+      return entry!.job!.id;
+    };
+    /** Across slots the news travels after the settle: wait until it has arrived. */
+    const arrives = async (queue: string, id: string, state: string) => {
+      for (let i = 0; i < 300; i++) {
+        if ((await mustGet(store, queue, id)).state === state) return;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      expect((await mustGet(store, queue, id)).state).toBe(state);
+    };
+
+    it('blocks a job until all its upstreams are done', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b'), newJob('c', needs({ queue, id: 'a' }, { queue, id: 'b' }))]);
+      expect((await mustGet(store, queue, 'c')).state).toBe('blocked');
+      await end(queue, 'done');
+      expect((await store.count(queue)).blocked).toBe(1);
+      await end(queue, 'done');
+      expect(names(await claim(queue, 5))).toEqual(['c']);
+    });
+
+    it('works across queues', async () => {
+      const [up, down] = [newQueue(), newQueue()];
+      await joined(up);
+      await joined(down);
+      await store.add(up, [newJob('u1'), newJob('u2')]);
+      await store.add(down, [newJob('d', needs({ queue: up, id: 'u1' }, { queue: up, id: 'u2' }))]);
+      await end(up, 'done');
+      expect((await mustGet(store, down, 'd')).state).toBe('blocked');
+      await end(up, 'done');
+      await arrives(down, 'd', 'ready');
+      expect(names(await claim(down, 5))).toEqual(['d']);
+    });
+
+    it('hears of an upstream in another queue that was forgotten when done, also when swept meanwhile', async () => {
+      const [up, down] = [newQueue(), newQueue()];
+      await joined(up);
+      await store.add(up, [newJob('u', { spec: FORGETFUL_SPEC })]);
+      await store.add(down, [newJob('d', needs({ queue: up, id: 'u' }))]);
+      const [entry] = await claim(up, 1);
+      const settling = store.settle(up, [settlementOf(entry!, finish(entry!.job!))]);
+      await Promise.all([settling, store.sweep(down, SWEEP), store.sweep(down, SWEEP)]);
+      await arrives(down, 'd', 'ready');
+    });
+
+    it('waits again when the id of a cancelled dependent comes again', async () => {
+      const queue = newQueue();
+      const spec = { needs: [{ queue, id: 'a', on: 'success' as const }], keep: FORGETFUL_SPEC.keep };
+      await store.add(queue, [newJob('a'), newJob('b', { spec })]);
+      await store.cancel(queue, ['b']);
+      await store.add(queue, [newJob('b', { spec })]);
+      expect((await mustGet(store, queue, 'b')).state).toBe('blocked');
+    });
+
+    it('cancels what needs success and runs what needs an end, along the whole chain', async () => {
+      const [queue, other] = [newQueue(), newQueue()];
+      await joined(queue);
+      await store.add(queue, [
+        newJob('a'),
+        newJob('b', needs({ queue, id: 'a' })),
+        newJob('c', needs({ queue, id: 'b' })),
+      ]);
+      await store.add(queue, [newJob('always', needs({ queue, id: 'c', on: 'finished' }))]);
+      await store.add(other, [newJob('far', needs({ queue, id: 'c' }))]);
+      await end(queue, 'dead');
+      await arrives(other, 'far', 'cancelled');
+      expect(await mustGet(store, queue, 'b')).toMatchObject({
+        state: 'cancelled',
+        error: expect.stringContaining('a'),
+      });
+      expect((await mustGet(store, queue, 'c')).state).toBe('cancelled');
+      expect(names(await claim(queue, 5))).toEqual(['always']);
+    });
+
+    it('tells dependents nothing when a stale report comes with others', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' }))]);
+      const [a] = await claim(queue, 1);
+      await store.settle(queue, [settlementOf(a!, release(a!.job!))]);
+      const stale = [finish(a!.job!), fail(a!.job!, 'x', { random })].map((move) => settlementOf(a!, move));
+      expect(await store.settle(queue, stale)).toEqual([false, false]);
+      expect(await store.count(queue)).toMatchObject({ blocked: 1, ready: 1 });
+    });
+
+    it('tells dependents of a cancelled upstream', async () => {
+      const queue = newQueue();
+      await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' }))]);
+      await store.cancel(queue, ['a']);
+      expect((await mustGet(store, queue, 'b')).state).toBe('cancelled');
+    });
+
+    it('looks at upstreams that have already ended', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('good'), newJob('bad')]);
+      await end(queue, 'done');
+      await end(queue, 'dead');
+      await store.add(queue, [
+        newJob('runs', needs({ queue, id: 'good' })),
+        newJob('skipped', needs({ queue, id: 'good' }, { queue, id: 'bad' })),
+        newJob('also', needs({ queue, id: 'bad', on: 'finished' })),
+      ]);
+      expect((await mustGet(store, queue, 'skipped')).state).toBe('cancelled');
+      expect(names(await claim(queue, 5))).toEqual(['runs', 'also']);
+    });
+
+    it('refuses an unknown upstream and changes nothing', async () => {
+      const [queue, other] = [newQueue(), newQueue()];
+      await store.add(queue, [newJob('a')]);
+      const adding = store.add(queue, [newJob('b'), newJob('c', needs({ queue, id: 'nope' }))]);
+      await expect(adding).rejects.toMatchObject({
+        code: 'UNKNOWN_UPSTREAM',
+        message: expect.stringContaining('nope'),
+      });
+      await expect(store.add(other, [newJob('d', needs({ queue, id: 'gone' }))])).rejects.toMatchObject({
+        code: 'UNKNOWN_UPSTREAM',
+      });
+      expect(await store.count(queue)).toMatchObject({ ready: 1, blocked: 0 });
+      expect(await total(other)).toBe(0);
+    });
+
+    it('keeps the delay of a job whose upstreams end early', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b', { delay: 500, ...needs({ queue, id: 'a' }) })]);
+      await end(queue, 'done');
+      expect(await mustGet(store, queue, 'b')).toMatchObject({ state: 'scheduled', runAt: bench.now + 500 });
+    });
+
+    it('releases thousands of dependents of one job', async () => {
+      const [queue, other] = [newQueue(), newQueue()];
+      await joined(queue);
+      await store.add(queue, [newJob('hub')]);
+      const fan = (at: string) =>
+        Array.from({ length: 900 }, (_x, i) => newJob(`${at}${i}`, needs({ queue, id: 'hub' })));
+      await store.add(queue, fan('x'));
+      await store.add(queue, fan('y'));
+      await store.add(other, fan('z'));
+      await end(queue, 'done');
+      for (let i = 0; i < 500; i++) {
+        if ((await store.count(queue)).blocked + (await store.count(other)).blocked === 0) break;
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      expect((await store.count(queue)).ready).toBe(1_800);
+      expect((await store.count(other)).ready).toBe(900);
+    });
+  });
+}

@@ -1,0 +1,91 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { fail } from '../../../dist/job/transitions.js';
+import type { Store } from '../../../dist/store/store.js';
+import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
+import { type Bench, random } from './bench.js';
+
+/** Raw tasks among jobs. */
+export function testTasks(bench: Bench): void {
+  const { newQueue, joined, claim, total } = bench;
+  let store: Store;
+  beforeAll(() => {
+    ({ store } = bench);
+  });
+
+  describe('raw tasks', () => {
+    it('hands out the very bytes, first in first out', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const all = Buffer.from(Uint8Array.from({ length: 256 }, (_x, i) => i));
+      await store.push(queue, [Buffer.from('one'), all]);
+      const entries = await claim(queue, 5);
+      expect(Buffer.from(entries[0]!.task!).toString()).toBe('one');
+      expect(Buffer.from(entries[1]!.task!)).toEqual(all);
+      expect(entries[0]!.job).toBeUndefined();
+    });
+
+    it('takes turns with jobs of default priority', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.push(
+        queue,
+        ['t1', 't2', 't3', 't4'].map((text) => Buffer.from(text)),
+      );
+      await store.add(queue, [
+        newJob('j1'),
+        newJob('j2'),
+        newJob('up', { priority: 1 }),
+        newJob('down', { priority: -1 }),
+      ]);
+      const all = names(await claim(queue, 5));
+      expect(all[0]).toBe('up');
+      expect(new Set(all.slice(1))).toEqual(new Set(['t1', 't2', 'j1', 'j2']));
+      expect(names(await claim(queue, 5))).toEqual(['t3', 't4', 'down']);
+    });
+
+    it('serves both kinds when claiming one by one', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.push(
+        queue,
+        ['t1', 't2'].map((text) => Buffer.from(text)),
+      );
+      await store.add(queue, [newJob('j1'), newJob('j2')]);
+      const firstTwo = [...names(await claim(queue, 1)), ...names(await claim(queue, 1))];
+      expect(firstTwo.sort()).toEqual(['j1', 't1']);
+    });
+
+    it('is gone when done and back at the front when released', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.push(
+        queue,
+        ['t1', 't2', 't3'].map((text) => Buffer.from(text)),
+      );
+      const [one, two] = await claim(queue, 2);
+      const counts = { attempt: 1, crashes: 0 };
+      expect(
+        await store.settle(queue, [
+          settlementOf(one!, { to: 'done', ...counts }),
+          settlementOf(two!, { to: 'ready', ...counts }),
+        ]),
+      ).toEqual([true, true]);
+      expect(await total(queue)).toBe(2);
+      expect(names(await claim(queue, 5))).toEqual(['t2', 't3']);
+    });
+
+    it('becomes a job with a record when it fails', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.push(queue, [Buffer.from([0, 255, 10])]);
+      const [entry] = await claim(queue, 1);
+      const record = newJob('born', { payload: entry!.task! });
+      const move = fail({ attempt: 1, crashes: 0, spec: record.spec }, 'boom', { random, delay: 500 });
+      expect(await store.settle(queue, [settlementOf(entry!, move, record)])).toEqual([true]);
+      const job = await mustGet(store, queue, 'born');
+      expect(job).toMatchObject({ state: 'scheduled', attempt: 1, error: 'boom', runAt: bench.now + 500 });
+      expect(Buffer.from(job.payload as Uint8Array)).toEqual(Buffer.from([0, 255, 10]));
+      expect(await total(queue)).toBe(1);
+    });
+  });
+}

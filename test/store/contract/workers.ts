@@ -1,0 +1,151 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { finish, lose } from '../../../dist/job/transitions.js';
+import type { Store } from '../../../dist/store/store.js';
+import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
+import { type Bench, LEASE, SWEEP } from './bench.js';
+
+/** Sessions, and what becomes of the work of those who are gone. */
+export function testWorkers(bench: Bench): void {
+  const { newQueue, session, joined, claim } = bench;
+  let store: Store;
+  beforeAll(() => {
+    ({ store } = bench);
+  });
+
+  describe('workers', () => {
+    it('returns the work of a dead worker to the front, in order, once', async () => {
+      const queue = newQueue();
+      await joined(queue, 'dead');
+      await joined(queue, 'alive');
+      await store.sweep(queue, SWEEP);
+      await store.add(
+        queue,
+        ['a', 'b', 'c', 'd'].map((id) => newJob(id)),
+      );
+      await claim(queue, 2, 'dead');
+      const [mine] = await claim(queue, 1, 'alive');
+      bench.now += LEASE - 1;
+      expect(await store.beat([session(queue, 'alive')])).toEqual([true]);
+      expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
+      bench.now += 1;
+      const { lost } = await store.sweep(queue, SWEEP);
+      expect(names(lost)).toEqual(['b', 'a']);
+      const back = () =>
+        store.settle(
+          queue,
+          lost.map((entry) => settlementOf(entry, lose(entry.job!, 3, entry.lease.worker))),
+        );
+      expect(await back()).toEqual([true, true]);
+      expect(await back()).toEqual([false, false]);
+      expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'ready', attempt: 0, crashes: 1 });
+      expect(names(await claim(queue, 9, 'alive'))).toEqual(['a', 'b', 'd']);
+      expect(await store.settle(queue, [settlementOf(mine!, finish(mine!.job!))])).toEqual([true]);
+      await store.sweep(queue, SWEEP);
+      expect((await store.workers(queue)).map((worker) => worker.id)).toEqual(['alive']);
+      expect(await store.beat([session(queue, 'dead')])).toEqual([false]);
+    });
+
+    it('does not let a worker that was declared dead come back', async () => {
+      const queue = newQueue();
+      await joined(queue, 'late');
+      await store.sweep(queue, SWEEP);
+      await store.add(queue, [newJob('a'), newJob('b')]);
+      await claim(queue, 1, 'late');
+      bench.now += LEASE;
+      const { lost } = await store.sweep(queue, SWEEP);
+      expect(names(lost)).toEqual(['a']);
+      expect(await store.beat([session(queue, 'late')])).toEqual([false]);
+      expect(await store.claim(session(queue, 'late'), 1)).toMatchObject({ status: 'lost', entries: [] });
+      await store.settle(
+        queue,
+        lost.map((entry) => settlementOf(entry, lose(entry.job!, 3, 'late'))),
+      );
+      await store.sweep(queue, SWEEP);
+      expect(await store.workers(queue)).toEqual([]);
+    });
+
+    it('returns raw tasks of a dead worker too', async () => {
+      const queue = newQueue();
+      await joined(queue, 'dead');
+      await store.sweep(queue, SWEEP);
+      await store.push(
+        queue,
+        ['t1', 't2', 't3'].map((text) => Buffer.from(text)),
+      );
+      await claim(queue, 2, 'dead');
+      bench.now += LEASE;
+      const { lost } = await store.sweep(queue, SWEEP);
+      expect(names(lost)).toEqual(['t2', 't1']);
+      await store.settle(
+        queue,
+        lost.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })),
+      );
+      await joined(queue, 'w1');
+      expect(names(await claim(queue, 5))).toEqual(['t1', 't2', 't3']);
+    });
+
+    it('only grants time when nobody has swept for a whole lease', async () => {
+      const queue = newQueue();
+      await joined(queue, 'w1');
+      await store.add(queue, [newJob('a'), newJob('r', { spec: { reservation: 100 } })]);
+      await claim(queue, 2);
+      await store.sweep(queue, SWEEP);
+      bench.now += LEASE + 1;
+      expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
+      expect(await store.beat([session(queue)])).toEqual([true]);
+      bench.now += LEASE;
+      expect(names((await store.sweep(queue, SWEEP)).lost).sort()).toEqual(['a', 'r', 'r']);
+    });
+
+    it('leaves a queue alone that was just swept', async () => {
+      const queue = newQueue();
+      await store.add(queue, [newJob('a', { delay: 10 })]);
+      await store.sweep(queue, SWEEP);
+      bench.now += 10;
+      await store.sweep(queue, { lease: LEASE, every: 500 });
+      expect((await store.count(queue)).scheduled).toBe(1);
+      await store.sweep(queue, SWEEP);
+      expect((await store.count(queue)).ready).toBe(1);
+    });
+
+    it('tells which reservations have ended', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [
+        newJob('a', { spec: { reservation: 300 } }),
+        newJob('b', { spec: { reservation: 900 } }),
+        newJob('c'),
+      ]);
+      await store.sweep(queue, SWEEP);
+      const [a] = await claim(queue, 3);
+      bench.now += 300;
+      const { lost } = await store.sweep(queue, SWEEP);
+      expect(lost.map((entry) => [entry.job!.id, entry.why])).toEqual([['a', 'reservation']]);
+      expect(lost[0]!.lease).toEqual(a!.lease);
+      await store.settle(queue, [settlementOf(a!, finish(a!.job!))]);
+      bench.now += 300;
+      expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
+    });
+
+    it('tells what a worker holds and who is there', async () => {
+      const queue = newQueue();
+      await store.join(queue, 'w1', { lease: LEASE, info: '{"pid":1}' });
+      await store.add(queue, [newJob('a'), newJob('b')]);
+      await store.push(queue, [Buffer.from('t')]);
+      const entries = await claim(queue, 3);
+      const held = await store.held(queue, 'w1');
+      expect(new Set(held.map((lease) => lease.token))).toEqual(new Set(entries.map((entry) => entry.lease.token)));
+      expect(await store.workers(queue)).toEqual([
+        { id: 'w1', deadline: bench.now + LEASE, holds: 3, info: '{"pid":1}' },
+      ]);
+      await store.leave(queue, 'w1');
+      expect(await store.workers(queue)).toHaveLength(1);
+      await store.settle(
+        queue,
+        entries.map((entry) => settlementOf(entry, { to: 'ready', attempt: 0, crashes: 0 })),
+      );
+      await store.leave(queue, 'w1');
+      expect(await store.workers(queue)).toEqual([]);
+    });
+  });
+}
