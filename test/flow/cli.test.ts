@@ -292,6 +292,24 @@ const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
     }
   });
 
+  it('throw errors of the library that the command knows, though it is a copy of its own', () => {
+    const here = place();
+    const dist = new URL('../../dist/', import.meta.url).href;
+    const imports = `import { flow, node } from '${dist}flow/index.js'; import { Fatal } from '${dist}index.js';`;
+    here.write(
+      'cycle.mjs',
+      `${imports} export default flow({ a: node({ needs: ['b'] }, () => 1), b: node({ needs: ['a'] }, () => 1) });`,
+    );
+    const { status, stderr } = here.crore('run', 'cycle.mjs');
+    expect({ status, stderr }).toEqual({ status: 2, stderr: "crore: cycle.mjs, node 'a': a cycle: a -> b -> a\n" });
+    here.write(
+      'fatal.mjs',
+      `${imports} export default flow({ a: node({ retries: 3 }, () => { throw new Fatal('never'); }) });`,
+    );
+    const { stdout } = here.crore('run', 'fatal.mjs', '--inline', '--json');
+    expect(jsonLines(stdout)[0]).toMatchObject({ id: 'a', state: 'failed', attempts: 1 });
+  });
+
   it('may be TypeScript', () => {
     const here = place();
     here.write(
