@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { CroreError } from '../errors.js';
-import { randomToken } from '../job/random.js';
+import { randomToken } from '../ring/random.js';
 import type { Graph } from './graph.js';
 import { type FlowInfo, type Journal, NoJournal } from './journal.js';
 import { FileJournal } from './journal-file.js';

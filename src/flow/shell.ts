@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { randomToken } from '../job/random.js';
 import type { Guard } from '../ring/guard.js';
+import { randomToken } from '../ring/random.js';
 import { Captured } from './captured.js';
 
 export interface ShellEnd {

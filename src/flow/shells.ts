@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { randomToken } from '../job/random.js';
 import { Guard } from '../ring/guard.js';
+import { randomToken } from '../ring/random.js';
 import { quote } from './quote.js';
 import type { Renewal } from './renewal.js';
 import { Shell, type ShellEnd } from './shell.js';

@@ -1,5 +1,5 @@
-import { randomToken } from '../job/random.js';
 import { now } from './clock.js';
+import { randomToken } from './random.js';
 import type { Held, RingStore } from './store.js';
 
 /** Items looked at per round trip: 10,000 locked ones cost three, and each holds the server up for 3 to 4 ms. */

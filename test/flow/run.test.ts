@@ -272,7 +272,7 @@ describe('the typed flow', () => {
       () => flow({ a: sh('x', { needs: ['b'] }), b: sh('x', { needs: ['a'] }) }),
       /flow, node 'a': a cycle: a -> b -> a/,
     ],
-    ['an unknown node', () => flow({ a: sh('x', { needs: ['z'] }) }), /unknown node 'z'/],
+    ['an unknown node', () => flow({ a: sh('x', { needs: ['z' as string] }) }), /unknown node 'z'/],
     ['a node of elsewhere', () => flow({ a: sh('x', { needs: { z: sh('y') } }) }), /not part of the flow/],
     ['an unknown option', () => flow({ a: sh('x', { retrys: 1 } as never) }), /unknown key 'retrys'/],
     ['bad retries', () => flow({ a: node({ retries: 1.5 }, () => 1) }), /retries/],
