@@ -171,5 +171,5 @@ function rename(work: Work, names: Map<string, string>): Work {
     for (const [name, id] of names) named[name] = needs[id];
     return work.call(named as never, context);
   };
-  return { kind: 'function', call };
+  return { kind: 'function', call, written: work.written ?? work.call };
 }

@@ -111,5 +111,5 @@ export function map(
   const [asked, call] = typeof first === 'function' ? [{}, first] : [first, second];
   if (typeof call !== 'function') throw new CroreError('BAD_OPTION', 'map needs a function');
   const each: NodeFunction = (_needs, context: NodeContext) => call(context.item as never, context);
-  return { work: { kind: 'function', call: each }, asked: { ...asked, map: over } };
+  return { work: { kind: 'function', call: each, written: call }, asked: { ...asked, map: over } };
 }

@@ -175,18 +175,18 @@ export class Run {
   }
 
   #start(node: number, here: boolean): void {
-    const spec = this.graph.specs[node]!;
-    if (spec.map !== undefined) {
-      const parts = this.#parts.get(node);
-      if (parts) this.#startPart(node, parts, here);
-      else this.#expand(node, here);
+    const parts = this.#parts.get(node);
+    if (parts) {
+      this.#startPart(node, parts, here);
       return;
     }
+    const spec = this.graph.specs[node]!;
     const attempt = ++this.attempts[node]!;
     const needs = needsOf(this.graph, this.values, node);
     const task: Task = { node, id: this.graph.ids[node]!, spec, attempt, needs, here, startedAt: now() };
     const known = spec.options.cache && attempt === 1 ? this.#setup.cache?.look(node) : undefined;
     if (known) this.#over(task, { exit: 0, value: known.value, seconds: 0 }, true);
+    else if (spec.map !== undefined) this.#expand(node, here);
     else this.#execute(task);
   }
 
@@ -238,6 +238,7 @@ export class Run {
     const { node } = task;
     this.#tell(task, outcome, 'done', cached);
     if (task.part !== undefined) {
+      if (!cached) this.#setup.cache?.ranPart(node, task.part, task.item, outcome.value, secondsOf(task, outcome));
       this.#partEnded(node, task.part, outcome.value);
       return;
     }
@@ -347,7 +348,6 @@ export class Run {
     const { ids, index, specs } = this.graph;
     const over = specs[node]!.map!;
     this.scheduler.free(node, here);
-    this.attempts[node] = 1;
     const list = this.values.get(index.get(over)!);
     const parts = new Parts(list, over, (part) => this.#setup.restored?.get(`${ids[node]}[${part}]`));
     this.#parts.set(node, parts);
@@ -361,7 +361,11 @@ export class Run {
     const attempt = ++parts.attempts[part]!;
     const id = `${this.graph.ids[node]}[${part}]`;
     const needs = needsOf(this.graph, this.values, node);
-    this.#execute({ node, id, spec, attempt, needs, part, item: parts.items[part], here, startedAt: now() });
+    const item = parts.items[part];
+    const task: Task = { node, id, spec, attempt, needs, part, item, here, startedAt: now() };
+    const known = spec.options.cache && attempt === 1 ? this.#setup.cache?.lookPart(node, part, item) : undefined;
+    if (known) this.#over(task, { exit: 0, value: known.value, seconds: 0 }, true);
+    else this.#execute(task);
   }
 
   #partEnded(node: number, part: number, value: unknown, error?: string): void {
