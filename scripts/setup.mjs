@@ -47,10 +47,10 @@ function build() {
   say('building');
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')]);
-  run(process.execPath, [join(root, 'scripts', 'bundle-ring.mjs')]);
   const lua = join('store', 'redis', 'lua');
   mkdirSync(join(root, 'dist', lua), { recursive: true });
   cpSync(join(root, 'src', lua), join(root, 'dist', lua), { recursive: true });
+  run(process.execPath, [join(root, 'scripts', 'bundle.mjs')]);
   writeFileSync(stamp, '');
 }
 

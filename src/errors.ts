@@ -127,7 +127,16 @@ export class CroreError extends Error {
   }
 }
 
+/** Also one of another copy of this package: the command line is a bundle, and what it imports may load the library. */
+export function isCroreError(error: unknown): error is CroreError {
+  return error instanceof Error && error.name === 'CroreError';
+}
+
 /** Thrown by a handler: the job is dead at once, whatever attempts it has left. */
 export class Fatal extends Error {
   override readonly name = 'Fatal';
+}
+
+export function isFatal(error: unknown): error is Fatal {
+  return error instanceof Error && error.name === 'Fatal';
 }

@@ -4,6 +4,7 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { timed } from '../process-time.mjs';
 import { needsOf, SHAPES } from './shapes.mjs';
 
 const quick = process.argv.includes('--quick');
@@ -72,7 +73,7 @@ function durable() {
 }
 
 const RUNNERS = {
-  crore: { file: 'flow.json', run: (j) => [process.execPath, [crore, 'run', 'flow.json', '-j', j, '-q']] },
+  crore: { file: 'flow.json', run: (j) => [crore, ['run', 'flow.json', '-j', j, '-q']] },
   make: { file: 'Makefile', run: (j) => ['make', ['-s', `-j${j}`]] },
   ninja: { file: 'build.ninja', run: (j) => ['ninja', ['--quiet', `-j${j}`]] },
   snakemake: { file: 'Snakefile', run: (j) => ['snakemake', ['-q', 'all', '--nolock', '-F', '-j', j]], most: 200 },
@@ -100,61 +101,55 @@ function writeAll(n, needs, command) {
   );
 }
 
-function timed(name, j) {
-  const [command, args] = RUNNERS[name].run(String(j));
-  const begin = performance.now();
-  const { status, error, stderr } = spawnSync(command, args, { cwd: dir, encoding: 'utf8' });
-  if (error) return undefined;
-  if (status !== 0) throw new Error(`${name}: ${stderr.slice(-300)}`);
-  return performance.now() - begin;
-}
-
+/** Start-up counts most in small graphs: they are run more often, and beside a Node that does nothing. */
 function commands() {
-  const sizes = quick ? [1_000] : [100, 4_000];
-  head(
-    '`true` as a command, -j 2, ms a node (all told, start-up too)',
-    'shape',
-    'nodes',
-    ...Object.keys(RUNNERS),
-    'ours / make',
-    'ours / ninja',
-  );
+  const names = Object.keys(RUNNERS);
+  const sizes = quick ? [100, 1_000] : [100, 400, 4_000];
+  const ratios = ['ours / make', 'ours / ninja', 'ours less bare Node / make', 'CPU: ours / make', 'less bare Node'];
+  head('`true` as a command, -j 2, ms (all told, start-up too)', 'shape', 'nodes', 'bare Node', ...names, ...ratios);
   for (const shape of ['fan', 'layered', 'chain']) {
     for (const n of sizes) {
       writeAll(n, needsOf(n, SHAPES[shape](n)), 'true');
-      const figures = Object.fromEntries(Object.keys(RUNNERS).map((name) => [name, []]));
-      for (let round = 0; round < rounds; round++) {
-        for (const name of Object.keys(RUNNERS)) {
+      const took = Object.fromEntries(['bare', ...names].map((name) => [name, []]));
+      for (let round = 0; round < (n > 1_000 ? rounds : 5 * rounds); round++) {
+        took.bare.push(timed('node', ['-e', '0'], dir));
+        for (const name of names) {
           if (n > (RUNNERS[name].most ?? n)) continue;
-          const ms = timed(name, 2);
-          if (ms !== undefined) figures[name].push(ms / n);
+          const one = timed(...RUNNERS[name].run('2'), dir);
+          if (one) took[name].push(one);
         }
       }
-      const values = Object.fromEntries(
-        Object.entries(figures).map(([name, all]) => [name, all.length ? median(all) : undefined]),
-      );
-      const ratio = (peer) => (values[peer] === undefined ? '-' : (values.crore / values[peer]).toFixed(2));
-      row(shape, n, ...Object.values(values).map((value) => value?.toFixed(3) ?? '-'), ratio('make'), ratio('ninja'));
+      const of = (name, key) => (took[name].length > 0 ? median(took[name].map((one) => one[key])) : Number.NaN);
+      const ratio = (key, peer, less = 0) => ((of('crore', key) - less) / of(peer, key)).toFixed(2);
+      const clock = [ratio('ms', 'make'), ratio('ms', 'ninja'), ratio('ms', 'make', of('bare', 'ms'))];
+      const cpu = [ratio('cpu', 'make'), ratio('cpu', 'make', of('bare', 'cpu'))];
+      row(shape, n, ...Object.keys(took).map((name) => of(name, 'ms').toFixed(0)), ...clock, ...cpu);
     }
   }
 }
 
-/** One long leaf behind a short node, among many short ones that stand first in the file. */
+/** One long leaf behind two short nodes, among many short ones that stand first in the file; all times in `unit` seconds. */
+function skewedGraph(short, unit) {
+  const sleep = (units) => `sleep ${(units * unit).toFixed(3)}`;
+  const nodes = Object.fromEntries(Array.from({ length: short }, (_, i) => [`s${i}`, { run: sleep(1) }]));
+  return {
+    ...nodes,
+    first: { run: sleep(1) },
+    second: { run: sleep(1), needs: ['first'] },
+    long: { run: sleep(30), needs: ['second'] },
+  };
+}
+
+/** With short nodes, the start of the runner and of each `sleep` is a part of the measure; with long ones it is not. */
 function skewed() {
   const short = 60;
-  const nodes = Object.fromEntries(Array.from({ length: short }, (_, i) => [`s${i}`, { run: 'sleep 0.1' }]));
-  Object.assign(nodes, {
-    first: { run: 'sleep 0.1' },
-    second: { run: 'sleep 0.1', needs: ['first'] },
-    long: { run: 'sleep 3', needs: ['second'] },
-  });
-  writeFileSync(join(dir, 'skewed.json'), JSON.stringify({ nodes }));
-  const begin = performance.now();
-  spawnSync(process.execPath, [crore, 'run', 'skewed.json', '-j', '4', '-q'], { cwd: dir });
-  const seconds = (performance.now() - begin) / 1_000;
-  const bound = Math.max(3.2, (short * 0.1 + 3.2) / 4);
-  head('one long leaf, -j 4', 'seconds', 'max(critical path, work / N)', 'ratio');
-  row(seconds.toFixed(2), bound.toFixed(2), (seconds / bound).toFixed(2));
+  head('one long leaf, -j 4', 'a short node, s', 'seconds', 'max(critical path, work / N)', 'ratio');
+  for (const unit of quick ? [0.02, 0.1] : [0.02, 0.1, 0.4]) {
+    writeFileSync(join(dir, 'skewed.json'), JSON.stringify({ nodes: skewedGraph(short, unit) }));
+    const seconds = timed(crore, ['run', 'skewed.json', '-j', '4', '-q'], dir).ms / 1_000;
+    const bound = Math.max(32, (short + 32) / 4) * unit;
+    row(unit, seconds.toFixed(2), bound.toFixed(2), (seconds / bound).toFixed(2));
+  }
 }
 
 function cached() {

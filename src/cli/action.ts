@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { CroreError } from '../errors.js';
-import { type Crore, type OpenOptions, open } from '../index.js';
+import type { Crore, OpenOptions } from '../index.js';
 import { DEFAULT_URL, parseStoreUrl, redact } from '../store/url.js';
 import { Output } from './output.js';
 import { type About, parse, storeOptions, withExamples } from './program.js';
@@ -54,7 +54,9 @@ export async function withStore(
   }
 }
 
-export function openStore(url: string, options: OpenOptions): Promise<Crore> {
+/** The library is loaded here: what needs no store does without it. */
+export async function openStore(url: string, options: OpenOptions): Promise<Crore> {
+  const { open } = await import('../index.js');
   // `ps` shows the command line to everybody on the machine.
   return open(hidden(url), options);
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { CroreError, ERRORS } from '../errors.js';
+import { CroreError, ERRORS, isCroreError } from '../errors.js';
 import { COMMANDS } from './commands.js';
 import { print } from './output.js';
 
@@ -11,7 +11,7 @@ export async function main(argv: string[]): Promise<void> {
   try {
     process.exitCode = await dispatch(command, rest);
   } catch (error) {
-    const known = error instanceof CroreError;
+    const known = isCroreError(error);
     process.stderr.write(`crore: ${known ? oneLine(error.message) : ((error as Error).stack ?? error)}\n`);
     process.exitCode = known ? ERRORS[error.code].exit : 1;
   }

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import { CroreError } from '../errors.js';
 import { type Graph, onlyNode } from '../flow/graph.js';
 import type { Launch } from '../flow/launchers.js';
-import { dryRun } from '../flow/plan.js';
 import { makePlace, privatePlace } from '../flow/private.js';
 import { isModule, readSource } from '../flow/read.js';
 import { parseRenewal, renewalText } from '../flow/renewal.js';
@@ -85,17 +84,18 @@ async function runFile(file: string | undefined, options: Options): Promise<numb
 export async function runGraph(graph: Graph, source: string, options: Options): Promise<number> {
   const { start, finish } = prepare(graph, source, options);
   if (options.dryRun) {
+    const { dryRun } = await import('../flow/plan.js');
     process.stdout.write(await dryRun(graph, start));
     return 0;
   }
-  if (start.isPrivate) makePlace(source);
+  if (start.place) makePlace(source);
   const started = await startFlow(graph, start);
   const release = hearSignals(started);
   try {
     const state = await started.finish();
     finish(state === 'done');
-    await new Promise((resolve) => setImmediate(resolve)); // what the reports said goes out first
-    if (state !== 'done' && start.isPrivate && !options.json && !options.quiet)
+    await said();
+    if (state !== 'done' && start.place && !options.json && !options.quiet)
       process.stderr.write(`what is done is kept: 'crore run ${source} --resume' goes on\n`);
     return started.run.halted === undefined ? started.run.exit : INTERRUPTED;
   } catch (error) {
@@ -104,9 +104,13 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
     throw error;
   } finally {
     release();
-    // A function that does not listen must not keep the process: whoever has something left to write has a moment.
-    setTimeout(() => process.exit(), 1_000).unref();
+    await said();
   }
+}
+
+/** What the reports said in this turn goes out first. */
+function said(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function prepare(
@@ -116,16 +120,15 @@ function prepare(
 ): { start: StartOptions; finish: (success: boolean) => void } {
   const slots = options.jobs === undefined ? availableParallelism() : whole(options.jobs, '--jobs', 0, 10_000)!;
   const store = givenStore(options);
-  const place = privatePlace(source, graph.name);
+  const place = store === undefined ? privatePlace(source) : undefined;
   const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only)).size;
-  const launches = launchesOf(options, store ?? place.store, slots);
+  const launches = launchesOf(options, store ?? place!.store, slots);
   if (slots === 0 && store === undefined)
     throw new CroreError('BAD_OPTION', '-j 0 runs nothing here: workers need --store to join');
   const start: StartOptions = {
     slots: launches.length > 0 ? 0 : slots,
-    store: store ?? place.store,
-    isPrivate: store === undefined,
-    memories: store === undefined ? place.memories : undefined,
+    store: store ?? place!.store,
+    place,
     file: source,
     module: isModule(source) && !options.inline ? source : undefined,
     keepGoing: options.keepGoing,
@@ -136,7 +139,7 @@ function prepare(
     launches,
     watchers: makeReports(graph, options, only),
   };
-  return { start, finish: (success) => store === undefined && success && place.remove() };
+  return { start, finish: (success) => success && place?.remove() };
 }
 
 /** The slots are shared out among the launchers: each starts one worker. */

@@ -45,7 +45,7 @@ async function why(id: string, given: string | undefined, options: { store?: str
   const graph = await readSource({ file });
   const node = findNode(graph, id);
   const store = givenStore(options);
-  const memories = store ?? privatePlace(file, graph.name).memories;
+  const memories = store ?? privatePlace(file).memories;
   // Nothing is made here by asking.
   const missing = memories.startsWith('sqlite:') && !existsSync(memories.slice('sqlite:'.length));
   const journal = missing ? new NoJournal() : await openJournal(memories);

@@ -17,13 +17,21 @@ export interface Verdict {
   why: string[];
 }
 
+/** What a node that must run is made of. */
+interface Fresh {
+  key: string;
+  parts: Record<string, string>;
+  /** It maps, and its outputs are as it left them, or it has none: parts of it that were done may stay so. */
+  intact: boolean;
+}
+
 /**
  * Remembers from run to run what a node was made of: its command, its files, what its upstreams gave. A node that would be
  * made of the same again is not run.
  */
 export class Cache {
   readonly #digests: string[];
-  readonly #fresh = new Map<number, { key: string; parts: Record<string, string> }>();
+  readonly #fresh = new Map<number, Fresh>();
   readonly #files = new Map<string, { stamp: string; hash: string }>();
   readonly #learnt: [string, Memory][] = [];
   /** Only seconds are of use: everything runs. */
@@ -56,17 +64,22 @@ export class Cache {
     const parts = this.#partsOf(node);
     const key = keyOf(parts);
     const memory = this.memories.get(this.graph.ids[node]!);
-    if (
-      !this.#force &&
-      memory?.key === key &&
-      this.#outputsAreThere(node) &&
-      memory.parts.outputs === this.#outputs(node)
-    ) {
+    const { options, map } = this.graph.specs[node]!;
+    const same = () => this.#outputsAreThere(node) && memory?.parts.outputs === this.#outputs(node);
+    if (!this.#force && memory?.key === key && same()) {
       this.#digests[node] = memory.digest;
       return memory;
     }
-    this.#fresh.set(node, { key, parts });
+    this.#fresh.set(node, { key, parts, intact: map !== undefined && (!options.outputs || same()) });
     return undefined;
+  }
+
+  /** What is remembered of the part of a node that maps, when neither its item nor anything else has changed. */
+  lookPart(node: number, part: number, item: unknown): Memory | undefined {
+    const fresh = this.#fresh.get(node);
+    if (this.#force || !fresh?.intact) return undefined;
+    const memory = this.memories.get(this.#partId(node, part));
+    return memory?.key === keyOf(this.#partsOfPart(node, fresh, item)) ? memory : undefined;
   }
 
   /** It ran: what its dependents see of it, and what is to be remembered. */
@@ -74,22 +87,22 @@ export class Cache {
     const { outputs, cache } = this.graph.specs[node]!.options;
     const made = this.#outputs(node);
     // Where nothing says what it made, its dependents must take it that it made something new.
-    const seen =
-      value === undefined && !outputs ? `${Date.now()}.${Math.random()}` : `${made}\n${JSON.stringify(value ?? null)}`;
+    const silent = value === undefined || (this.graph.specs[node]!.map !== undefined && isSilent(value));
+    const seen = silent && !outputs ? `${Date.now()}.${Math.random()}` : `${made}\n${JSON.stringify(value ?? null)}`;
     const digest = hash(seen).slice(0, SHORT);
     this.#digests[node] = digest;
     const fresh = this.#fresh.get(node);
     if (!cache || !fresh) return;
     this.#fresh.delete(node);
-    const memory: Memory = {
-      key: fresh.key,
-      parts: { ...fresh.parts, outputs: made },
-      digest,
-      seconds,
-      at: Date.now(),
-    };
-    if (value !== undefined) memory.value = value;
-    this.#learnt.push([this.graph.ids[node]!, memory]);
+    this.#learn(this.graph.ids[node]!, fresh.key, { ...fresh.parts, outputs: made }, digest, value, seconds);
+  }
+
+  /** A part of a node that maps ran. */
+  ranPart(node: number, part: number, item: unknown, value: unknown, seconds: number): void {
+    const fresh = this.#fresh.get(node);
+    if (!this.graph.specs[node]!.options.cache || !fresh) return;
+    const parts = this.#partsOfPart(node, fresh, item);
+    this.#learn(this.#partId(node, part), keyOf(parts), parts, '', value, seconds);
   }
 
   /** Done in an earlier run of the same flow. */
@@ -126,7 +139,6 @@ export class Cache {
   #verdict(node: number, rerun: readonly number[]): Verdict {
     const { ids, specs } = this.graph;
     const { outputs, cache } = specs[node]!.options;
-    if (specs[node]!.map !== undefined) return { runs: true, why: ['it maps over a list: it runs every time'] };
     const memory = this.memories.get(ids[node]!);
     if (!cache) return { runs: true, why: ['it is not cached: it runs every time'] };
     if (!memory) return { runs: true, why: ['it has never run to its end'] };
@@ -155,7 +167,7 @@ export class Cache {
       work.kind === 'shell'
         ? JSON.stringify(work.run)
         : work.kind === 'function'
-          ? String(work.call)
+          ? String(work.written ?? work.call)
           : JSON.stringify([work.queue, work.payload]);
     const parts: Record<string, string> = {
       command: hash(map === undefined ? command : `${map}\n${command}`).slice(0, SHORT),
@@ -165,6 +177,29 @@ export class Cache {
     for (const file of options.inputs ?? []) parts[`input ${file}`] = this.#fileHash(this.#path(node, file));
     for (let e = upAt[node]!; e < upAt[node + 1]!; e++) parts[`need ${ids[ups[e]!]}`] = this.#digests[ups[e]!]!;
     return parts;
+  }
+
+  #partId(node: number, part: number): string {
+    return `${this.graph.ids[node]}[${part}]`;
+  }
+
+  /** The same as of its node, with its item in place of the list. */
+  #partsOfPart(node: number, fresh: Fresh, item: unknown): Record<string, string> {
+    const { [`need ${this.graph.specs[node]!.map}`]: _list, ...parts } = fresh.parts;
+    return { ...parts, item: hash(JSON.stringify(item ?? null)).slice(0, SHORT) };
+  }
+
+  #learn(
+    id: string,
+    key: string,
+    parts: Record<string, string>,
+    digest: string,
+    value: unknown,
+    seconds: number,
+  ): void {
+    const memory: Memory = { key, parts, digest, seconds, at: Date.now() };
+    if (value !== undefined) memory.value = value;
+    this.#learnt.push([id, memory]);
   }
 
   #outputsAreThere(node: number): boolean {
@@ -200,6 +235,11 @@ function stampOf(path: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** A list of results in which some part gave none. */
+function isSilent(value: unknown): boolean {
+  return Array.isArray(value) && value.includes(null);
 }
 
 function keyOf(parts: Record<string, string>): string {

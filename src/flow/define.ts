@@ -1,113 +1,35 @@
-import type { BackoffOptions } from '../engine/options.js';
 import { CroreError } from '../errors.js';
-import type { Duration } from '../job/duration.js';
 import { Draft } from './draft.js';
 import { checkKeys, type Fields, OPTION_KEYS, readEnv, readNeeds, readOptions, readTokens } from './fields.js';
 import type { Graph } from './graph.js';
+import { type AnyNode, type Asked, type ItemOf, map, type Needs, type Node, node, type ResultOf } from './nodes.js';
 import type { NeedPolicy, NodeContext, NodeFunction, Work } from './spec.js';
 
-/** What may be asked of a node in TypeScript; durations are milliseconds or texts such as '30s'. */
-export interface Asked {
-  retries?: number;
-  backoff?: Duration | BackoffOptions;
-  timeout?: Duration;
-  priority?: number;
-  cpu?: number;
-  tokens?: Record<string, number>;
-  env?: Record<string, string>;
-  cwd?: string;
-  inputs?: readonly string[];
-  outputs?: readonly string[];
-  cache?: boolean;
-}
-
-/** Ids, or ids with a policy, or the nodes themselves: only these carry the types of their results with them. */
-export type Needs = readonly string[] | Record<string, NeedPolicy | Node<unknown>>;
-
-declare const RESULT: unique symbol;
-declare const TAKES: unique symbol;
-
-/** A node with a result `R`; what it takes from upstream, by id, is `U`. */
-export interface Node<R, U = unknown> {
-  readonly [RESULT]?: R;
-  readonly [TAKES]?: (needs: U) => void;
-  readonly work: Work;
-  readonly asked: Asked & { needs?: Needs; map?: string | Node<unknown> };
-}
-
-export type ResultOf<N> = N extends Node<infer R, never> ? R : N extends Node<infer R, infer _U> ? R : never;
-type Results<T> = { [K in keyof T]: T[K] extends Node<infer R, infer _U> ? R : undefined };
-type Item<M> = M extends Node<infer R> ? (R extends readonly (infer I)[] ? I : never) : unknown;
-
-/** A function without upstream nodes. */
-export function node<R>(call: (needs: Record<string, never>, context: NodeContext) => R | Promise<R>): Node<R>;
-/** With upstream nodes as values: their results are typed. */
-export function node<const N extends Record<string, Node<unknown> | NeedPolicy>, R>(
-  options: Asked & { needs: N },
-  call: (needs: Results<N>, context: NodeContext) => R | Promise<R>,
-): Node<R>;
-/** With upstream nodes by id: say the types of their results, `flow` checks them. */
-export function node<const K extends string, U extends Record<K, unknown>, R>(
-  options: Asked & { needs: readonly K[] },
-  call: (needs: U, context: NodeContext) => R | Promise<R>,
-): Node<R, U>;
-export function node<R>(
-  options: Asked,
-  call: (needs: Record<string, never>, context: NodeContext) => R | Promise<R>,
-): Node<R>;
-export function node(first: Asked | NodeFunction, second?: NodeFunction): Node<unknown> {
-  const [asked, call] = typeof first === 'function' ? [{}, first] : [first, second];
-  if (typeof call !== 'function') throw new CroreError('BAD_OPTION', 'node needs a function');
-  return { work: { kind: 'function', call }, asked };
-}
-
-/** A shell command, or a program with its arguments. Its result is the last line it prints, parsed when it is JSON. */
-export function sh<R = unknown>(
-  run: string | readonly string[],
-  options: Asked & { needs?: Needs; map?: string | Node<unknown> } = {},
-): Node<R> {
-  return { work: { kind: 'shell', run }, asked: options };
-}
-
-/** A job for whoever works that queue, in any language. */
-export function job<R = unknown>(
-  queue: string,
-  payload: unknown = null,
-  options: Asked & { needs?: Needs; map?: string | Node<unknown> } = {},
-): Node<R> {
-  return { work: { kind: 'queue', queue, payload }, asked: options };
-}
-
-/** Calls a function for each item of a list that an upstream node gives; its result is the list of theirs. */
-export function map<M extends Node<unknown> | string, R>(
-  over: M,
-  call: (item: Item<M>, context: NodeContext) => R | Promise<R>,
-): Node<R[]>;
-export function map<M extends Node<unknown> | string, R>(
-  over: M,
-  options: Asked,
-  call: (item: Item<M>, context: NodeContext) => R | Promise<R>,
-): Node<R[]>;
-export function map(
-  over: Node<unknown> | string,
-  first: Asked | ((item: never, context: NodeContext) => unknown),
-  second?: (item: never, context: NodeContext) => unknown,
-): Node<unknown[]> {
-  const [asked, call] = typeof first === 'function' ? [{}, first] : [first, second!];
-  const each: NodeFunction = (_needs, context: NodeContext) => call(context.item as never, context);
-  return { work: { kind: 'function', call: each }, asked: { ...asked, map: over } };
-}
-
 /** What `flow` must find for a node that names its upstream nodes: those nodes, with results of the types it takes. */
-type Checked<T> = {
-  [K in keyof T]: T[K] extends Node<unknown, infer U>
-    ? unknown extends U
-      ? T[K]
-      : { [P in keyof U]: P extends keyof T ? ResultOf<T[P]> : never } extends U
-        ? T[K]
-        : Node<unknown, { [P in keyof U]: P extends keyof T ? ResultOf<T[P]> : never }>
-    : never;
-};
+type Checked<T> = { [K in keyof T]: T[K] extends Node<unknown, infer U> ? Fitting<T, T[K], U> : never };
+
+type Fitting<T, N, U> = unknown extends U
+  ? N
+  : [U] extends [never]
+    ? N
+    : [keyof U] extends [keyof T]
+      ? ResultsOf<T, keyof U> extends U
+        ? N
+        : Node<unknown, ResultsOf<T, keyof U>>
+      : `there is no node '${Exclude<keyof U, keyof T> & string}' in this flow`;
+
+type ResultsOf<T, K extends keyof T | PropertyKey> = { [P in K]: P extends keyof T ? ResultOf<T[P]> : never };
+
+type IdOf<T> = keyof T & string;
+/** An id that is not taken yet. */
+type Fresh<T, K extends string> = K extends keyof T ? `node '${K}' is there twice` : K;
+/** What a node of a chain needs: earlier ones, by id. */
+type Earlier<T> = readonly IdOf<T>[] | { readonly [K in IdOf<T>]?: NeedPolicy };
+/** Their results; of one that may have failed, perhaps none. */
+type Given<T, N> = N extends readonly (infer K)[]
+  ? { [P in K & keyof T]: ResultOf<T[P]> }
+  : { [P in keyof N & keyof T]: N[P] extends 'finished' ? ResultOf<T[P]> | undefined : ResultOf<T[P]> };
+type With<T, K extends string, N> = { [P in keyof T | K]: P extends keyof T ? T[P] : N };
 
 export interface FlowOptions {
   name?: string;
@@ -118,15 +40,14 @@ export interface FlowOptions {
   cache?: boolean;
 }
 
-/** A graph of nodes by id. */
-export function flow<const T extends Record<string, Node<unknown, never>>>(
-  nodes: T & Checked<T>,
-  options: FlowOptions = {},
-): Flow<T> {
-  return new Flow<T>(nodes, options);
+/** A graph of nodes by id. Without any, it is the beginning of a chain: `flow().node('a', …).node('b', ['a'], …)`. */
+export function flow(): Flow<Record<never, never>>;
+export function flow<const T extends Record<string, AnyNode>>(nodes: T & Checked<T>, options?: FlowOptions): Flow<T>;
+export function flow(nodes = {}, options: FlowOptions = {}): Flow<never> {
+  return new Flow(nodes as never, options);
 }
 
-export class Flow<T = Record<string, Node<unknown, never>>> {
+export class Flow<T = Record<string, AnyNode>> {
   readonly isFlow = true;
   declare readonly results: { [K in keyof T]: ResultOf<T[K]> };
 
@@ -135,9 +56,60 @@ export class Flow<T = Record<string, Node<unknown, never>>> {
     readonly options: FlowOptions,
   ) {}
 
+  /** This flow and one more function; the results of the earlier nodes that it needs are typed. */
+  node<const K extends string, R>(
+    id: Fresh<T, K>,
+    call: (needs: Record<string, never>, context: NodeContext) => R | Promise<R>,
+  ): Flow<With<T, K, Node<R>>>;
+  node<const K extends string, const N extends Earlier<T>, R>(
+    id: Fresh<T, K>,
+    needs: N,
+    call: (needs: Given<T, N>, context: NodeContext) => R | Promise<R>,
+  ): Flow<With<T, K, Node<R>>>;
+  node<const K extends string, const N extends Earlier<T>, R>(
+    id: Fresh<T, K>,
+    needs: N,
+    options: Asked,
+    call: (needs: Given<T, N>, context: NodeContext) => R | Promise<R>,
+  ): Flow<With<T, K, Node<R>>>;
+  node(id: string, ...rest: unknown[]): unknown {
+    const call = rest.pop() as NodeFunction;
+    const [needs, options] = rest as [Needs?, Asked?];
+    return this.#with(id, node({ ...options, needs } as Asked, call as () => unknown));
+  }
+
+  /** This flow and a function for each item of an earlier node's list. */
+  map<const K extends string, const M extends IdOf<T>, R>(
+    id: Fresh<T, K>,
+    over: M,
+    call: (item: ItemOf<ResultOf<T[M]>>, context: NodeContext) => R | Promise<R>,
+  ): Flow<With<T, K, Node<R[]>>>;
+  map<const K extends string, const M extends IdOf<T>, R>(
+    id: Fresh<T, K>,
+    over: M,
+    options: Asked,
+    call: (item: ItemOf<ResultOf<T[M]>>, context: NodeContext) => R | Promise<R>,
+  ): Flow<With<T, K, Node<R[]>>>;
+  map(id: string, over: string, ...rest: unknown[]): unknown {
+    return this.#with(id, map(over, ...(rest as [Asked, () => unknown])));
+  }
+
+  /** This flow and a node made by `sh`, `job`, `node` or `map`. */
+  add<const K extends string, R, U>(
+    id: Fresh<T, K>,
+    one: Node<R, U> & Fitting<T, Node<R, U>, U>,
+  ): Flow<With<T, K, Node<R>>> {
+    return this.#with(id, one) as Flow<With<T, K, Node<R>>>;
+  }
+
+  #with(id: string, one: unknown): unknown {
+    if (Object.hasOwn(this.nodes as object, id)) throw new CroreError('BAD_FLOW', `node '${id}' is there twice`);
+    return new Flow({ ...this.nodes, [id]: one } as never, this.options);
+  }
+
   /** The checked graph; throws BAD_FLOW. `file` says where complaints point to. */
   graph(file = 'flow', name = 'flow'): Graph {
-    const nodes = Object.entries(this.nodes as Record<string, Node<unknown>>);
+    const nodes = Object.entries(this.nodes as Record<string, AnyNode>);
     const ids = new Map(nodes.map(([id, one]) => [one, id]));
     const draft = new Draft((id) => `${file}, node '${id}'`);
     const { cache, env, tokens } = this.options;
@@ -168,13 +140,13 @@ export class Flow<T = Record<string, Node<unknown, never>>> {
 function resolveNeeds(
   id: string,
   needs: Needs | undefined,
-  ids: Map<Node<unknown>, string>,
+  ids: Map<AnyNode, string>,
   place: string,
 ): [[string, NeedPolicy][], Map<string, string> | undefined] {
   if (needs === undefined || Array.isArray(needs)) return [readNeeds(id, needs, place), undefined];
   const edges: [string, NeedPolicy][] = [];
   const renamed = new Map<string, string>();
-  for (const [name, need] of Object.entries(needs as Record<string, NeedPolicy | Node<unknown>>)) {
+  for (const [name, need] of Object.entries(needs as Record<string, NeedPolicy | AnyNode>)) {
     if (typeof need !== 'object') {
       edges.push(...readNeeds(id, { [name]: need }, place));
       continue;
@@ -186,7 +158,7 @@ function resolveNeeds(
   return [edges, renamed.size > 0 ? renamed : undefined];
 }
 
-function idOf(one: Node<unknown>, ids: Map<Node<unknown>, string>, place: string): string {
+function idOf(one: AnyNode, ids: Map<AnyNode, string>, place: string): string {
   const id = ids.get(one);
   if (id === undefined) throw new CroreError('BAD_FLOW', `${place}: needs a node that is not part of the flow`);
   return id;
@@ -199,5 +171,5 @@ function rename(work: Work, names: Map<string, string>): Work {
     for (const [name, id] of names) named[name] = needs[id];
     return work.call(named as never, context);
   };
-  return { kind: 'function', call };
+  return { kind: 'function', call, written: work.written ?? work.call };
 }

@@ -1,5 +1,4 @@
 import { basename } from 'node:path';
-import { isMap, isScalar, LineCounter, parseDocument, type YAMLMap } from 'yaml';
 import { badFlow, Draft } from './draft.js';
 import { checkKeys, isRecord, readEnv, readNeeds, readNode, readTokens } from './fields.js';
 import type { Graph } from './graph.js';
@@ -9,13 +8,15 @@ import { readText } from './tables.js';
 const FLOW_KEYS = ['name', 'env', 'tokens', 'cache', 'nodes'];
 
 /** Says where a node, or one of the things it needs, stands. */
-type Places = (id: string, need?: string) => string;
+export type Places = (id: string, need?: string) => string;
 
-/** A flow in YAML or JSON. */
-export function readDocument(file: string): Graph {
+/** A flow in YAML or JSON; the parser for YAML is loaded where it is needed. */
+export async function readDocument(file: string): Promise<Graph> {
   const text = readText(file);
   if (text.trim() === '') throw badFlow(file, "the file is empty: a map with 'nodes' is needed");
-  const [value, places] = file.endsWith('.json') ? readJson(text, file) : readYaml(text, file);
+  const [value, places] = file.endsWith('.json')
+    ? readJson(text, file)
+    : (await import('./yaml.js')).readYaml(text, file);
   return readFlow(value, file, places);
 }
 
@@ -27,29 +28,6 @@ function readJson(text: string, file: string): [unknown, Places] {
     lines.set(key, at);
   }
   return [value, (id) => (lines.has(id) ? `${file}:${lineAt(text, lines.get(id)!)}` : file)];
-}
-
-function readYaml(text: string, file: string): [unknown, Places] {
-  const counter = new LineCounter();
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
-  const line = (at: number | undefined) => `${file}:${counter.linePos(at ?? 0).line}`;
-  const [error] = document.errors;
-  if (error) {
-    const twice = error.code === 'DUPLICATE_KEY' ? /^[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] : undefined;
-    throw badFlow(line(error.pos[0]), twice === undefined ? error.message : `'${twice}' is there twice`);
-  }
-  const nodes = document.get('nodes', true) as unknown;
-  return [document.toJS({ maxAliasCount: 1_000 }), (id, need) => line(isMap(nodes) ? rangeOf(nodes, id, need) : 0)];
-}
-
-/** Where the node's key stands; where it says that it needs another one, that. */
-function rangeOf(nodes: YAMLMap, id: string, need: string | undefined): number | undefined {
-  const pair = nodes.items.find(({ key }) => String(isScalar(key) ? key.value : key) === id);
-  if (pair === undefined) return undefined;
-  const start = isScalar(pair.key) ? pair.key.range?.[0] : undefined;
-  if (need === undefined || !isMap(pair.value)) return start;
-  const needs = pair.value.items.find(({ key }) => isScalar(key) && key.value === 'needs');
-  return (isScalar(needs?.key) ? needs.key.range?.[0] : undefined) ?? start;
 }
 
 /** The one meaning of a flow's file, whatever it is written in. */

@@ -1,15 +1,4 @@
-export {
-  type Asked,
-  Flow,
-  type FlowOptions,
-  flow,
-  job,
-  map,
-  type Needs,
-  type Node,
-  node,
-  type ResultOf,
-  sh,
-} from './define.js';
+export { Flow, type FlowOptions, flow } from './define.js';
 export { type RunOptions, type RunReport, run } from './library.js';
+export { type Asked, job, map, type Needs, type Node, node, type ResultOf, sh } from './nodes.js';
 export type { NodeContext } from './spec.js';

@@ -1,4 +1,4 @@
-import { Fatal } from '../errors.js';
+import { isFatal } from '../errors.js';
 import type { NodeContext, NodeFunction } from './spec.js';
 import type { Executor, Outcome, Task } from './task.js';
 
@@ -63,7 +63,7 @@ export function callFunction(call: NodeFunction, task: Task): Outcome | Promise<
 export function failure(error: unknown): Outcome {
   const text =
     error instanceof Error ? error.message : String((error as { message?: unknown } | null)?.message ?? safe(error));
-  return { exit: 1, error: text || 'it threw', fatal: error instanceof Fatal || undefined };
+  return { exit: 1, error: text || 'it threw', fatal: isFatal(error) || undefined };
 }
 
 function safe(value: unknown): string {

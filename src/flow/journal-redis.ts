@@ -98,7 +98,7 @@ export class RedisJournal implements Journal {
         String(from),
         String(from + 499),
       )) as Buffer[];
-      for (const body of page) for (const end of decodeEnds(body.toString())) ends.push(end);
+      for (const body of page) for (const end of decodeEnds(JSON.parse(body.toString()))) ends.push(end);
       if (page.length < 500) return ends;
     }
   }

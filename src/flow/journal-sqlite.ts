@@ -122,7 +122,7 @@ export class SqliteJournal implements Journal {
     const rows = this.#sql('SELECT body FROM flow_ends WHERE flow = (SELECT n FROM flows WHERE id = ?) ORDER BY n').all(
       id,
     );
-    return rows.flatMap(({ body }) => decodeEnds(body as string));
+    return rows.flatMap(({ body }) => decodeEnds(JSON.parse(body as string)));
   }
 
   /** Synchronous, for a dependent is waiting; only a file that another process has locked makes it wait. */

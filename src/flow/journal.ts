@@ -74,8 +74,8 @@ export function encodeEnds(ends: readonly End[]): string {
   );
 }
 
-export function decodeEnds(text: string): End[] {
-  return (JSON.parse(text) as [string, 0 | 1, number, number, number, number, unknown, string | undefined][]).map(
+export function decodeEnds(rows: readonly unknown[]): End[] {
+  return (rows as [string, 0 | 1, number, number, number, number, unknown, string | undefined][]).map(
     ([id, done, attempts, start, seconds, exit, value, error]) => ({
       id,
       state: done ? 'done' : 'failed',
@@ -97,8 +97,8 @@ export class NoJournal implements Journal {
   async get(): Promise<undefined> {
     return undefined;
   }
-  async begin(): Promise<void> {}
-  async takeOver(): Promise<boolean> {
+  async begin(_info: FlowInfo, _definition: string): Promise<void> {}
+  async takeOver(_id: string, _by: { host: string; pid: number }, _dead: boolean): Promise<boolean> {
     return false;
   }
   async definition(): Promise<undefined> {
@@ -107,11 +107,11 @@ export class NoJournal implements Journal {
   async ends(): Promise<End[]> {
     return [];
   }
-  write(): void {}
-  async hold(): Promise<'held'> {
+  write(_ends: readonly End[]): void | Promise<void> {}
+  async hold(): Promise<'held' | 'cancel' | 'lost'> {
     return 'held';
   }
-  async finish(): Promise<void> {}
+  async finish(_state: FlowState, _counts: Record<string, number>): Promise<void> {}
   async cancel(): Promise<boolean> {
     return false;
   }

@@ -2,7 +2,6 @@ import { checkInteger, checkOptions } from '../engine/check.js';
 import { CroreError } from '../errors.js';
 import type { Flow } from './define.js';
 import { type End, STATE_NAMES, type StateName } from './spec.js';
-import { CANCELLED, startFlow } from './start.js';
 
 export interface RunOptions {
   /** Nodes at once; default 8. */
@@ -46,6 +45,8 @@ export async function run<T>(flow: Flow<T>, options: RunOptions = {}): Promise<R
   const graph = flow.graph();
   const watchers = onEnd ? [{ ended: onEnd }] : [];
   const { store, resume, keepGoing, force, only } = options;
+  // Loaded here: whoever only defines a flow does not need it.
+  const { CANCELLED, startFlow } = await import('./start.js');
   const started = await startFlow(graph, { slots, store, resume, keepGoing, force, only, watchers });
   const halt = () => started.run.halt(CANCELLED);
   signal?.addEventListener('abort', halt, { once: true });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { CroreError } from '../errors.js';
+import { CroreError, isCroreError } from '../errors.js';
 import { Flow } from './define.js';
 import { nameOf } from './document.js';
 import type { Graph } from './graph.js';
@@ -30,7 +30,7 @@ async function importFile(path: string, file: string): Promise<{ default?: unkno
       return await import(pathToFileURL(path).href);
     return await importTypeScript(path);
   } catch (error) {
-    if (error instanceof CroreError) throw error;
+    if (isCroreError(error)) throw error;
     throw new CroreError('BAD_FLOW', `${file}: cannot be loaded: ${(error as Error).message}`, { cause: error });
   }
 }

@@ -30,7 +30,7 @@ export async function dryRun(graph: Graph, options: StartOptions): Promise<strin
 }
 
 async function verdicts(graph: Graph, options: StartOptions): Promise<(node: number) => boolean | undefined> {
-  const url = options.memories ?? options.store;
+  const url = options.place?.memories ?? options.store;
   const file = url?.startsWith('sqlite:') ? url.slice('sqlite:'.length) : undefined;
   const nothing =
     url === undefined ||

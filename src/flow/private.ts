@@ -1,31 +1,34 @@
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { mkdirSync, readdirSync, unlinkSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { CroreError } from '../errors.js';
 import { removeIfEmpty } from './module.js';
 
 /** Files of a flow that has no store of its own, in `.crore` beside the file it came from. */
 export interface PrivatePlace {
-  /** What this run has done so far: removed on success. */
+  /** The ends of nodes so far: what the name of each such file begins with. Removed on success. */
+  journal: string;
+  /** The store that launched workers join, with the ends in it where there are such workers. Removed on success. */
   store: string;
   /** What cached nodes were made of: kept. */
   memories: string;
-  exists: boolean;
   remove: () => void;
 }
 
 /** The same file always has the same place, so that a later command finds what an earlier one has left. */
-export function privatePlace(file: string, name: string): PrivatePlace {
+export function privatePlace(file: string): PrivatePlace {
   const path = resolve(file);
   const dir = join(dirname(path), '.crore');
-  const short = createHash('sha256').update(path).digest('hex').slice(0, 8);
-  const store = join(dir, `${name}-${short}.db`);
+  const base = join(dir, basename(path));
+  const journal = `${base}.run`;
   return {
-    store: `sqlite:${store}`,
-    memories: `sqlite:${join(dir, `${name}-${short}.cache`)}`,
-    exists: existsSync(store),
+    journal,
+    store: `sqlite:${base}.db`,
+    memories: `sqlite:${base}.cache`,
     remove: () => {
-      for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${store}${suffix}`, { force: true });
+      for (const name of namesIn(dir)) {
+        const found = join(dir, name);
+        if (found.startsWith(journal) || found.startsWith(`${base}.db`)) removeFile(found);
+      }
       removeIfEmpty(dir);
     },
   };
@@ -39,5 +42,22 @@ export function makePlace(file: string): void {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new CroreError('STORE_READONLY', `cannot make ${dir} (${code}): give --store sqlite:FILE`);
+  }
+}
+
+export function namesIn(dir: string): string[] {
+  try {
+    return readdirSync(dir);
+  } catch {
+    return [];
+  }
+}
+
+/** Not `rmSync`, which has a module to load first. */
+export function removeFile(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // gone, or not ours to remove
   }
 }

@@ -1,4 +1,3 @@
-import { backoffDelay } from '../job/backoff.js';
 import type { Cache } from './cache.js';
 import type { Elsewhere } from './elsewhere.js';
 import { Ends, endOf, secondsOf } from './ends.js';
@@ -6,6 +5,7 @@ import type { Graph } from './graph.js';
 import type { Journal } from './journal.js';
 import { now } from './now.js';
 import { Parts } from './parts.js';
+import { Retries } from './retries.js';
 import { Scheduler } from './scheduler.js';
 import { CANCELLED, DONE, type End, FAILED, isEnd, type SKIPPED, STATE_NAMES } from './spec.js';
 import { type Executor, limitTime, type Outcome, stopTask, type Task } from './task.js';
@@ -36,8 +36,6 @@ export interface RunSetup {
 const BATCH = 1_000;
 /** How long nodes may follow each other before the event loop gets a turn, in milliseconds. */
 const SLICE = 5;
-/** Workers a node may take down with it. */
-const MAX_CRASHES = 3;
 
 /** One run of a flow, from the first ready node until every node has ended. */
 export class Run {
@@ -51,9 +49,8 @@ export class Run {
   /** What failed nodes said. */
   readonly errors = new Map<number, string>();
   readonly #setup: RunSetup;
-  readonly #crashes = new Map<string, number>();
   readonly #parts = new Map<number, Parts>();
-  readonly #resting = new Map<NodeJS.Timeout, Task>();
+  readonly #retries: Retries;
   readonly #ends: Ends;
   #pumping = false;
   #scheduled = false;
@@ -73,6 +70,11 @@ export class Run {
       released: (nodes) => this.#release(nodes),
       written: () => this.#pump(),
       failed: (error) => this.abort(error),
+    });
+    this.#retries = new Retries({
+      watchers: setup.watchers,
+      random: setup.random ?? Math.random,
+      again: (task, uncharged) => this.#again(task, true, uncharged),
     });
     if (setup.elsewhere) setup.elsewhere.onRoom = () => this.#soon();
   }
@@ -99,11 +101,6 @@ export class Run {
   halt(why: string): void {
     if (this.#halted !== undefined) return;
     this.#halted = why;
-    for (const [timer, task] of this.#resting) {
-      clearTimeout(timer);
-      this.#abandon(task);
-    }
-    this.#resting.clear();
     this.#stop(true);
     for (const task of this.running) stopTask(task, why);
     this.#soon();
@@ -175,18 +172,18 @@ export class Run {
   }
 
   #start(node: number, here: boolean): void {
-    const spec = this.graph.specs[node]!;
-    if (spec.map !== undefined) {
-      const parts = this.#parts.get(node);
-      if (parts) this.#startPart(node, parts, here);
-      else this.#expand(node, here);
+    const parts = this.#parts.get(node);
+    if (parts) {
+      this.#startPart(node, parts, here);
       return;
     }
+    const spec = this.graph.specs[node]!;
     const attempt = ++this.attempts[node]!;
     const needs = needsOf(this.graph, this.values, node);
     const task: Task = { node, id: this.graph.ids[node]!, spec, attempt, needs, here, startedAt: now() };
     const known = spec.options.cache && attempt === 1 ? this.#setup.cache?.look(node) : undefined;
     if (known) this.#over(task, { exit: 0, value: known.value, seconds: 0 }, true);
+    else if (spec.map !== undefined) this.#expand(node, here);
     else this.#execute(task);
   }
 
@@ -220,13 +217,12 @@ export class Run {
       return;
     }
     if (outcome.returned) {
-      this.#uncharge(task);
-      this.#again(task, false);
+      this.#again(task, false, true);
       return;
     }
     const checked = this.#judged(task, outcome);
     if (checked.exit === 0) this.#done(task, checked, cached);
-    else if (!this.#retry(task, checked)) this.#failed(task, checked);
+    else if (!this.#mayRetry(checked) || !this.#retries.retry(task, checked)) this.#failed(task, checked);
   }
 
   #judged(task: Task, outcome: Outcome): Outcome {
@@ -238,6 +234,7 @@ export class Run {
     const { node } = task;
     this.#tell(task, outcome, 'done', cached);
     if (task.part !== undefined) {
+      if (!cached) this.#setup.cache?.ranPart(node, task.part, task.item, outcome.value, secondsOf(task, outcome));
       this.#partEnded(node, task.part, outcome.value);
       return;
     }
@@ -253,22 +250,28 @@ export class Run {
     this.#tell(task, outcome, 'failed', false);
     if (task.part !== undefined) {
       this.#partEnded(node, task.part, undefined, `${task.id}: ${outcome.error ?? `exit ${outcome.exit}`}`);
-      return;
+    } else {
+      this.errors.set(node, outcome.error ?? `exit ${outcome.exit}`);
+      this.counts.failed++;
+      this.scheduler.end(node, FAILED);
     }
-    this.#fail(node, outcome.error ?? `exit ${outcome.exit}`);
-  }
-
-  #fail(node: number, error: string): void {
-    this.errors.set(node, error);
-    this.counts.failed++;
-    this.scheduler.end(node, FAILED);
     if (!this.#setup.keepGoing && !this.scheduler.stopped) this.#stop(false);
   }
 
-  /** What waits for a further attempt is given up too; parts of nodes that map wait in the same lines. */
+  /** Once the flow is stopped nothing starts again but what died with its worker: nobody can say that it failed. */
+  #mayRetry(outcome: Outcome): boolean {
+    return outcome.crashed === true || !this.scheduler.stopped;
+  }
+
+  /** What waits or rests for a further attempt is given up too; parts of nodes that map wait in the same lines. */
   #stop(everything: boolean): void {
-    for (const node of this.scheduler.stop(everything)) {
-      if (this.#parts.has(node) || isEnd(this.scheduler.states[node]!)) continue;
+    const waiting = this.scheduler.stop(everything).filter((node) => !this.#parts.has(node));
+    for (const { node, part } of this.#retries.drop()) {
+      if (part === undefined) waiting.push(node);
+      else this.#parts.get(node)!.lose();
+    }
+    for (const node of waiting) {
+      if (isEnd(this.scheduler.states[node]!)) continue;
       this.#cancelled(node);
       this.scheduler.release(node);
     }
@@ -288,39 +291,14 @@ export class Run {
     for (const node of ended) if (node >= 0) this.scheduler.release(node);
   }
 
-  #retry(task: Task, outcome: Outcome): boolean {
-    if (outcome.crashed && this.#crashed(task) < MAX_CRASHES) {
-      this.#uncharge(task);
-      this.#again(task, true);
-      return true;
-    }
-    const { retries, backoff } = task.spec.options;
-    if (outcome.crashed || outcome.fatal || task.attempt > retries || this.scheduler.stopped) return false;
-    const wait = backoffDelay(backoff, task.attempt, this.#setup.random ?? Math.random);
-    for (const watcher of this.#setup.watchers) watcher.retried?.(task, outcome, wait);
-    const timer = setTimeout(() => {
-      this.#resting.delete(timer);
-      this.#again(task, true);
-      this.#soon();
-    }, wait);
-    this.#resting.set(timer, task);
-    return true;
-  }
-
-  #crashed({ id }: Task): number {
-    const crashes = (this.#crashes.get(id) ?? 0) + 1;
-    this.#crashes.set(id, crashes);
-    return crashes;
-  }
-
-  #uncharge({ node, part }: Task): void {
-    if (part === undefined) this.attempts[node]!--;
-    else this.#parts.get(node)!.attempts[part]!--;
-  }
-
-  #again({ node, part }: Task, retry: boolean): void {
-    if (part !== undefined) this.#parts.get(node)!.waiting.push(part);
+  #again(task: Task, retry: boolean, uncharged: boolean): void {
+    const { node, part } = task;
+    const parts = part === undefined ? undefined : this.#parts.get(node)!;
+    if (uncharged && parts) parts.attempts[part!]!--;
+    else if (uncharged) this.attempts[node]!--;
+    parts?.waiting.push(part!);
     this.scheduler.again(node, retry);
+    this.#soon();
   }
 
   /** It was stopped with everything else: not written down, so that it runs again. */
@@ -347,7 +325,6 @@ export class Run {
     const { ids, index, specs } = this.graph;
     const over = specs[node]!.map!;
     this.scheduler.free(node, here);
-    this.attempts[node] = 1;
     const list = this.values.get(index.get(over)!);
     const parts = new Parts(list, over, (part) => this.#setup.restored?.get(`${ids[node]}[${part}]`));
     this.#parts.set(node, parts);
@@ -361,7 +338,11 @@ export class Run {
     const attempt = ++parts.attempts[part]!;
     const id = `${this.graph.ids[node]}[${part}]`;
     const needs = needsOf(this.graph, this.values, node);
-    this.#execute({ node, id, spec, attempt, needs, part, item: parts.items[part], here, startedAt: now() });
+    const item = parts.items[part];
+    const task: Task = { node, id, spec, attempt, needs, part, item, here, startedAt: now() };
+    const known = spec.options.cache && attempt === 1 ? this.#setup.cache?.lookPart(node, part, item) : undefined;
+    if (known) this.#over(task, { exit: 0, value: known.value, seconds: 0 }, true);
+    else this.#execute(task);
   }
 
   #partEnded(node: number, part: number, value: unknown, error?: string): void {

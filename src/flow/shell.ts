@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Guard } from '../ring/guard.js';
+import { randomToken } from '../ring/random.js';
 import { Captured } from './captured.js';
 
 export interface ShellEnd {
@@ -19,7 +19,7 @@ const GRACE = 3_000;
  * the command to end, ends the group, and the next command gets a new shell.
  */
 export class Shell {
-  readonly #mark = `\0${randomBytes(9).toString('base64url')} `;
+  readonly #mark = `\0${randomToken().toString('base64url')} `;
   readonly #child: ChildProcess;
   #current: { stdout: Captured; stderr: Captured; resolve: (end: ShellEnd) => void } | undefined;
   #killer: NodeJS.Timeout | undefined;

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { Guard } from '../ring/guard.js';
+import { randomToken } from '../ring/random.js';
 import { quote } from './quote.js';
 import type { Renewal } from './renewal.js';
 import { Shell, type ShellEnd } from './shell.js';
@@ -26,7 +26,7 @@ export class Shells implements Executor {
 
   constructor(private readonly options: ShellsOptions) {
     // Descendants that leave the process group are found by this mark when the runner is killed.
-    const mark = randomBytes(9).toString('hex');
+    const mark = randomToken().toString('hex');
     this.#guard = new Guard(spawn, `CRORE_RUN=${mark}`, () => {});
     this.#env = { ...process.env, ...options.env, CRORE_RUN: mark, CRORE_FLOW: options.flow };
   }

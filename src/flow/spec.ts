@@ -6,7 +6,8 @@ import type { Backoff, NeedPolicy } from '../job/job.js';
 export type Work =
   /** A text goes to `sh -c`, a list is a program with its arguments. */
   | { kind: 'shell'; run: string | readonly string[] }
-  | { kind: 'function'; call: NodeFunction }
+  /** `written` is what the user wrote, where `call` only leads there. */
+  | { kind: 'function'; call: NodeFunction; written?: unknown }
   /** A job for whoever works that queue, in any language. */
   | { kind: 'queue'; queue: string; payload: unknown };
 

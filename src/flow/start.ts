@@ -1,15 +1,14 @@
-import { randomBytes } from 'node:crypto';
-import { hostname } from 'node:os';
-import { Engine } from '../engine/engine.js';
+import type { Engine } from '../engine/engine.js';
 import { CroreError } from '../errors.js';
-import { openStore } from '../store/open.js';
-import { Cache } from './cache.js';
+import type { Cache } from './cache.js';
+import { claimFlow, journalOf } from './claim.js';
 import { Elsewhere, queueOf } from './elsewhere.js';
 import { type Graph, onlyNode } from './graph.js';
 import { Inline } from './inline.js';
-import { type FlowInfo, type FlowState, type Journal, NoJournal } from './journal.js';
+import type { FlowInfo, FlowState, Journal } from './journal.js';
 import { openJournal } from './journal-open.js';
 import { type Launch, Launchers } from './launchers.js';
+import type { PrivatePlace } from './private.js';
 import { Processes } from './processes.js';
 import { Queued } from './queued.js';
 import { NEVER, type Renewal } from './renewal.js';
@@ -17,7 +16,6 @@ import { Run } from './run.js';
 import { Shells } from './shells.js';
 import type { End } from './spec.js';
 import type { Executor, Outcome, Task } from './task.js';
-import { graphText } from './text.js';
 import type { Watcher } from './watch.js';
 import { weigh } from './weights.js';
 
@@ -26,10 +24,8 @@ export interface StartOptions {
   slots: number;
   /** Where the flow is written down, and where workers join; absent: nowhere. */
   store?: string;
-  /** The store is this run's own file: nobody else looks for work there. */
-  isPrivate?: boolean;
-  /** Where memories of cached nodes are, when not in the store. */
-  memories?: string;
+  /** The flow has no store of its own: `store` is in this place, and nobody else looks for work there. */
+  place?: PrivatePlace;
   /** The file the flow came from. */
   file?: string;
   /** A module whose functions run in processes of their own. */
@@ -46,8 +42,6 @@ export interface StartOptions {
 
 /** How often a runner says that it lives, in milliseconds. */
 const BEAT = 1_000;
-/** Finished flows of one name that a store keeps. */
-const KEPT = 10;
 
 /** A flow made ready to run: everything it needs is open, nothing has been started. */
 export class Started {
@@ -125,24 +119,21 @@ interface Parts {
 export async function startFlow(graph: Graph, options: StartOptions): Promise<Started> {
   const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only));
   const kinds = new Set(graph.specs.map(({ work }) => work.kind));
-  if (kinds.has('queue') && (options.store === undefined || options.isPrivate)) {
+  if (kinds.has('queue') && (options.store === undefined || options.place)) {
     const first = graph.ids[graph.specs.findIndex(({ work }) => work.kind === 'queue')];
     throw new CroreError('BAD_FLOW', `node '${first}' is a job for a queue: say with --store where that queue is`);
   }
   const cwd = options.cwd ?? process.cwd();
-  const journal =
-    options.store === undefined ? new NoJournal() : await openJournal(options.store, { relaxed: options.isPrivate });
+  const journal = await journalOf(options);
   const opened: { close(): Promise<void> }[] = [journal];
   try {
     const cached = graph.specs.some((spec) => spec.options.cache);
-    const memories =
-      options.memories !== undefined && cached ? await openJournal(options.memories, { relaxed: true }) : journal;
+    const memories = options.place && cached ? await openJournal(options.place.memories, { relaxed: true }) : journal;
     if (memories !== journal) opened.unshift(memories);
-    const cache = cached ? await Cache.open(graph, memories, cwd, options.force) : undefined;
+    const cache = cached ? await openCache(graph, memories, cwd, options.force) : undefined;
     const { info, ends } = await claimFlow(graph, options, journal);
-    const wantsEngine =
-      options.store !== undefined && (!options.isPrivate || kinds.has('queue') || (options.launches ?? []).length > 0);
-    const engine = wantsEngine ? new Engine(await openStore(options.store!, { timeout: 10_000 })) : undefined;
+    const wantsEngine = options.store !== undefined && (!options.place || (options.launches ?? []).length > 0);
+    const engine = wantsEngine ? await openEngine(options.store!) : undefined;
     const shared = { env: graph.env, cwd, renewal: options.renewal ?? NEVER };
     const rounds = countFailures(ends);
     const away = { engine: engine!, flow: info.id, env: graph.env, cwd, module: options.module, rounds };
@@ -189,68 +180,15 @@ export function findNode(graph: Graph, id: string): number {
   return node;
 }
 
-/** A new flow, or the unfinished one of that name with its ends. */
-async function claimFlow(
-  graph: Graph,
-  options: StartOptions,
-  journal: Journal,
-): Promise<{ info: FlowInfo; ends: End[] }> {
-  const known = (await journal.list()).filter(({ name }) => name === graph.name);
-  const by = { host: hostname(), pid: process.pid };
-  if (options.resume) {
-    const found = known.findLast(({ id, state }) =>
-      typeof options.resume === 'string' ? id === options.resume : state !== 'done' && state !== 'cancelled',
-    );
-    if (typeof options.resume === 'string' && !found)
-      throw new CroreError('NOT_FOUND', `there is no flow '${options.resume}'`);
-    if (found) {
-      if (!(await journal.takeOver(found.id, by, isDead(found)))) throw busy(found);
-      return { info: found, ends: await journal.ends(found.id) };
-    }
-  }
-  if (options.isPrivate) await clearPrivate(known, journal);
-  else await prune(known.slice(0, -KEPT), journal);
-  const { name } = graph;
-  const id = `${name}-${randomBytes(4).toString('hex')}`;
-  const info: FlowInfo = {
-    id,
-    name,
-    file: options.file ?? '',
-    state: 'running',
-    size: graph.ids.length,
-    created: Date.now(),
-    ...by,
-  };
-  // A private file goes with its flow: there the file it came from is at hand.
-  await journal.begin(info, options.isPrivate || journal instanceof NoJournal ? '' : graphText(graph));
-  return { info, ends: [] };
+/** Loaded where there is a store that others can join, and where nodes are cached: a small flow starts without. */
+async function openEngine(url: string): Promise<Engine> {
+  const [{ Engine }, { openStore }] = await Promise.all([import('../engine/engine.js'), import('../store/open.js')]);
+  return new Engine(await openStore(url, { timeout: 10_000 }));
 }
 
-/** Old flows that nobody runs any more. */
-async function prune(old: readonly FlowInfo[], journal: Journal): Promise<void> {
-  for (const { id } of old) if (!(await journal.isHeld(id))) await journal.forget(id);
-}
-
-async function clearPrivate(known: readonly FlowInfo[], journal: Journal): Promise<void> {
-  for (const info of known) {
-    if ((await journal.isHeld(info.id)) && !isDead(info)) throw busy(info);
-    await journal.forget(info.id);
-  }
-}
-
-/** On this machine one can see whether a runner lives; of others, only whether it renews its hold. */
-export function isDead({ host, pid }: FlowInfo): boolean {
-  if (host !== hostname()) return false;
-  try {
-    process.kill(pid, 0);
-    return pid === process.pid;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH';
-  }
-}
-
-function busy({ id, host, pid }: FlowInfo): CroreError {
-  return new CroreError('FLOW_BUSY', `flow '${id}' is being run by process ${pid} on ${host}`);
+async function openCache(graph: Graph, journal: Journal, cwd: string, force?: boolean): Promise<Cache> {
+  const { Cache } = await import('./cache.js');
+  return Cache.open(graph, journal, cwd, force);
 }
 
 function countFailures(ends: readonly End[]): Map<string, number> {

@@ -1,5 +1,3 @@
-import { randomFillSync } from 'node:crypto';
-
 const HEX = Array.from({ length: 256 }, (_value, byte) => byte.toString(16).padStart(2, '0'));
 const POOL = Buffer.allocUnsafe(4_096);
 let used = POOL.length;
@@ -10,7 +8,8 @@ let counter = 0;
 export function newId(time: number = Date.now()): string {
   const now = Math.floor(time);
   if (used + 10 > POOL.length) {
-    randomFillSync(POOL);
+    // Loaded with the first id: not every start has one.
+    process.getBuiltinModule('node:crypto').randomFillSync(POOL);
     used = 0;
   }
   if (now > last) {

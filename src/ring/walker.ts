@@ -1,5 +1,5 @@
-import { closeSync, openSync, readSync } from 'node:fs';
 import { now } from './clock.js';
+import { randomToken } from './random.js';
 import type { Held, RingStore } from './store.js';
 
 /** Items looked at per round trip: 10,000 locked ones cost three, and each holds the server up for 3 to 4 ms. */
@@ -67,16 +67,4 @@ export class Idle {
 
 export function longestPause(expiryMs: number): number {
   return Math.min(1000, expiryMs / 2);
-}
-
-/** 20 bytes from the kernel: the crypto module would add 3 ms to every start. */
-export function randomToken(): Buffer {
-  const token = Buffer.alloc(20);
-  const source = openSync('/dev/urandom', 'r');
-  try {
-    readSync(source, token);
-  } finally {
-    closeSync(source);
-  }
-  return token;
 }

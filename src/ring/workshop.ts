@@ -6,7 +6,7 @@ import { Guard } from './guard.js';
 import type { Lease } from './keeper.js';
 import { type Log, showItem } from './log.js';
 import { type Plan, planChild } from './plan.js';
-import { randomToken } from './walker.js';
+import { randomToken } from './random.js';
 import { Work } from './work.js';
 
 /** Everything about starting children, apart from the walk so that a walk without a find does not load it. */

@@ -292,6 +292,24 @@ const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
     }
   });
 
+  it('throw errors of the library that the command knows, though it is a copy of its own', () => {
+    const here = place();
+    const dist = new URL('../../dist/', import.meta.url).href;
+    const imports = `import { flow, node } from '${dist}flow/index.js'; import { Fatal } from '${dist}index.js';`;
+    here.write(
+      'cycle.mjs',
+      `${imports} export default flow({ a: node({ needs: ['b'] }, () => 1), b: node({ needs: ['a'] }, () => 1) });`,
+    );
+    const { status, stderr } = here.crore('run', 'cycle.mjs');
+    expect({ status, stderr }).toEqual({ status: 2, stderr: "crore: cycle.mjs, node 'a': a cycle: a -> b -> a\n" });
+    here.write(
+      'fatal.mjs',
+      `${imports} export default flow({ a: node({ retries: 3 }, () => { throw new Fatal('never'); }) });`,
+    );
+    const { stdout } = here.crore('run', 'fatal.mjs', '--inline', '--json');
+    expect(jsonLines(stdout)[0]).toMatchObject({ id: 'a', state: 'failed', attempts: 1 });
+  });
+
   it('may be TypeScript', () => {
     const here = place();
     here.write(
@@ -347,6 +365,82 @@ describe('the cache', () => {
     expect(why('count')).toBe('count would run: its command has changed');
     expect(ran()).toEqual(['count', 'always']);
     expect(here.crore('run', 'flow.yaml', '--force').stdout).toContain('done    make');
+  });
+
+  it('holds for nodes that map, and for each of their parts', () => {
+    const here = place();
+    const write = (count: string) =>
+      here.write(
+        'flow.yaml',
+        `cache: true
+nodes:
+  list: { run: "cat list.json", inputs: [list.json] }
+  each: { run: "echo each $CRORE_ITEM >> log; ${count} $CRORE_ITEM", map: list, inputs: [factor] }
+  sum: { run: "echo sum >> log; echo $CRORE_RESULT_each", needs: [each] }
+`,
+      );
+    const run = (...args: string[]) => {
+      const before = here.lines('log').length;
+      const { status, stdout } = here.crore('run', 'flow.yaml', '-j', '1', ...args);
+      return { status, ran: here.lines('log').slice(before), last: stdout.trim().split('\n').at(-1) };
+    };
+    const ran = (...args: string[]) => run(...args).ran;
+    write('echo');
+    here.write('factor', '1');
+    here.write('list.json', '["a","b","c"]');
+    const everything = ['each a', 'each b', 'each c', 'sum'];
+    expect(ran()).toEqual(everything);
+    expect(run()).toMatchObject({ ran: [], last: expect.stringContaining('3 of 3 done, 3 cached') });
+    expect(here.crore('why', 'each').stdout).toMatch(/^each would not run: nothing has changed since/);
+    expect(ran('--force')).toEqual(everything);
+    expect(ran()).toEqual([]);
+    here.write('list.json', '["a","B","c","d"]');
+    expect(here.crore('why', 'each').stdout.trim()).toBe("each would run: 'list', which it needs, would run");
+    expect(ran()).toEqual(['each B', 'each d', 'sum']);
+    here.write('list.json', '["a","B"]');
+    expect(ran()).toEqual(['sum']);
+    here.write('factor', '2');
+    expect(ran()).toEqual(['each a', 'each B']); // which give what they gave before
+    write('printf %s');
+    expect(ran()).toEqual(['each a', 'each B']);
+    // A part that failed is all that is left to do.
+    here.write('list.json', '["a","x","y"]');
+    write('test x !=');
+    expect(run()).toMatchObject({ status: 100, ran: ['each a', 'each x'] });
+    here.write('list.json', '["a","z","y"]');
+    expect(run()).toMatchObject({ status: 0, ran: ['each z', 'each y', 'sum'] });
+    // Without results and outputs, nobody knows what a part has made.
+    here.write('list.json', '["a","z","z"]');
+    expect(ran()).toEqual(['each z', 'sum']);
+    expect(ran()).toEqual([]);
+  });
+
+  it('tells the functions of a module apart, also behind map and other names', () => {
+    const here = place();
+    const write = (factor: number) =>
+      here.write(
+        'f.mjs',
+        `import { flow, map, node } from '${new URL('../../dist/flow/index.js', import.meta.url).href}';
+const list = node(() => [1, 2]);
+const each = map(list, (item) => item * ${factor});
+export default flow({ list, each, sum: node({ needs: { all: each } }, ({ all }) => all[0] + ${factor}) }, { cache: true });`,
+      );
+    const values = () =>
+      Object.fromEntries(
+        jsonLines(here.crore('run', 'f.mjs', '--inline', '--json').stdout)
+          .filter(({ id, cached }) => cached !== true && !String(id).includes('['))
+          .map(({ id, value }) => [id, value]),
+      );
+    write(10);
+    expect(values()).toEqual({ list: [1, 2], each: [10, 20], sum: 20 });
+    expect(values()).toEqual({});
+    write(100);
+    expect(values()).toEqual({ each: [100, 200], sum: 200 });
+  });
+
+  it('knows no node that is not there', () => {
+    const here = place();
+    here.write('flow.yaml', 'nodes: { a: { run: x } }');
     expect(
       JSON.parse(here.crore('why', 'nope', 'flow.yaml', '--json').stderr.includes("no node 'nope'") ? '1' : '0'),
     ).toBe(1);

@@ -14,6 +14,7 @@ describe('docs/flows.md', () => {
       'examples/words/flow.yaml',
       'examples/site/flow.yaml',
       'examples/primes.ts',
+      'examples/chain.ts',
     ]);
     for (const [, file, text] of shown) expect(text).toBe(readFileSync(join(root, file!), 'utf8'));
   });
@@ -48,6 +49,12 @@ describe('docs/flows.md', () => {
     const { status, stdout, stderr } = here.crore('run', join(root, 'examples', 'primes.ts'), '-j', '2');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain('shown | 78498 primes');
+  });
+
+  it('chain: results by id', () => {
+    const { status, stdout, stderr } = place().crore('run', join(root, 'examples', 'chain.ts'), '--inline');
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain('shown | the longest: that is the question');
   });
 
   it('names every option of crore run', () => {

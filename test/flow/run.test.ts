@@ -242,6 +242,40 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
   });
 });
 
+describe('the first failure', () => {
+  it('gives up what rests until its next attempt, and parts that wait', async () => {
+    const started: string[] = [];
+    const say = (id: string, fails: boolean) => () => {
+      started.push(id);
+      if (fails) throw new Error(id);
+    };
+    const rests = node({ retries: 5, backoff: '1h' }, say('rests', true));
+    const list = node(() => [1, 2, 3, 4]);
+    const each = map(list, async (item) => {
+      started.push(`each ${item}`);
+      if (item === 2) throw new Error('two');
+    });
+    const after = node({ needs: { each: 'finished' } }, say('after', false));
+    const { state, states, errors } = await run(flow({ rests, list, each, after }), { concurrency: 1 });
+    expect(state).toBe('failed');
+    expect(started).toEqual(['rests', 'each 1', 'each 2', 'after']);
+    expect(states).toEqual({ rests: 'cancelled', list: 'done', each: 'failed', after: 'done' });
+    expect(errors).toEqual({ each: 'each[1]: two' });
+  });
+
+  it('leaves all parts to run where the flow keeps going', async () => {
+    const ran: number[] = [];
+    const list = node(() => [1, 2, 3]);
+    const each = map(list, { retries: 1, backoff: 1 }, (item, { attempt }) => {
+      ran.push(item);
+      if (item === 2) throw new Error(`two, ${attempt}`);
+    });
+    const { errors } = await run(flow({ list, each }), { concurrency: 1, keepGoing: true });
+    expect(ran).toEqual([1, 2, 3, 2]);
+    expect(errors).toEqual({ each: 'each[1]: two, 2' });
+  });
+});
+
 describe('the typed flow', () => {
   it('knows the types of upstream results', () => {
     const a = node(() => 1);
@@ -272,7 +306,7 @@ describe('the typed flow', () => {
       () => flow({ a: sh('x', { needs: ['b'] }), b: sh('x', { needs: ['a'] }) }),
       /flow, node 'a': a cycle: a -> b -> a/,
     ],
-    ['an unknown node', () => flow({ a: sh('x', { needs: ['z'] }) }), /unknown node 'z'/],
+    ['an unknown node', () => flow({ a: sh('x', { needs: ['z' as string] }) }), /unknown node 'z'/],
     ['a node of elsewhere', () => flow({ a: sh('x', { needs: { z: sh('y') } }) }), /not part of the flow/],
     ['an unknown option', () => flow({ a: sh('x', { retrys: 1 } as never) }), /unknown key 'retrys'/],
     ['bad retries', () => flow({ a: node({ retries: 1.5 }, () => 1) }), /retries/],

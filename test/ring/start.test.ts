@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
 import { describe, expect, it } from 'vitest';
@@ -9,9 +9,12 @@ import { BIN, inFolder, run } from './support/w8y.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-function cacheRejected(dist: string): boolean | undefined {
-  const source = readFileSync(join(dist, 'w8y.bundle.js'), 'latin1');
-  return new Script(source, { cachedData: readFileSync(join(dist, 'w8y.cache')) }).cachedDataRejected;
+const CRORE = join(root, 'bin', 'crore');
+const cacheOf = (start: string) => join('cache', `${start}-${process.version}-${process.arch}`);
+
+function cacheRejected(dist: string, command: string, start: string): boolean | undefined {
+  const source = readFileSync(join(dist, `${command}.bundle.js`), 'latin1');
+  return new Script(source, { cachedData: readFileSync(join(dist, cacheOf(start))) }).cachedDataRejected;
 }
 
 describe('bin/w8y', () => {
@@ -33,7 +36,9 @@ describe('bin/w8y', () => {
     expect((await run(['-h'], { command })).out).toMatch(/^Usage: w8y/);
   });
 
-  it('builds itself in a checkout that has no build yet, with a code cache that this Node accepts', async () => {
+  it('builds itself in a checkout that has no build yet, with code caches that this Node accepts', {
+    timeout: 240_000,
+  }, async () => {
     await inFolder(async (dir) => {
       for (const name of ['bin', 'scripts', 'src', 'package.json', 'package-lock.json', 'tsconfig.json', '.npmrc']) {
         cpSync(join(root, name), join(dir, name), { recursive: true });
@@ -42,7 +47,10 @@ describe('bin/w8y', () => {
       const { code, out } = await run(['-h'], { command: [join(dir, 'bin', 'w8y')] });
       expect({ code, usage: out.startsWith('Usage: w8y') }).toEqual({ code: 0, usage: true });
       expect(existsSync(join(dir, 'dist', 'w8y.cjs'))).toBe(true);
-      expect(cacheRejected(join(dir, 'dist'))).toBe(false);
+      expect(cacheRejected(join(dir, 'dist'), 'w8y', 'w8y-start')).toBe(false);
+      expect(cacheRejected(join(dir, 'dist'), 'crore', 'crore-run')).toBe(false);
+      const version = await run(['--version'], { command: [join(dir, 'bin', 'crore')] });
+      expect(version.out).toMatch(/^\d+\.\d+\.\d+\n$/);
     });
   });
 
@@ -58,15 +66,60 @@ describe('bin/w8y', () => {
     expect(files.filter((file) => !file.endsWith('w8y.cjs'))).toEqual([]);
   });
 
-  it('starts without a code cache, with half of one, and with one of another version', async () => {
+  it('starts without a code cache and leaves one, with half of one, and with one of another version', async () => {
     await inFolder(async (dir) => {
       for (const name of ['w8y.cjs', 'w8y.bundle.js']) cpSync(join(root, 'dist', name), join(dir, name));
-      expect((await run(['-h'], { command: [process.execPath, join(dir, 'w8y.cjs')] })).code).toBe(0);
-      const cache = readFileSync(join(root, 'dist', 'w8y.cache'));
+      const start = async () => (await run(['-h'], { command: [process.execPath, join(dir, 'w8y.cjs')] })).code;
+      expect(await start()).toBe(0); // nowhere to leave one
+      mkdirSync(join(dir, 'cache'));
+      expect(await start()).toBe(0);
+      expect(cacheRejected(dir, 'w8y', 'w8y-start')).toBe(false);
+      expect(readdirSync(join(dir, 'cache'))).toHaveLength(1);
+      const cache = readFileSync(join(dir, cacheOf('w8y-start')));
       for (const foreign of [cache.subarray(0, 1000), Buffer.from(cache).fill(7, 4, 8)]) {
-        writeFileSync(join(dir, 'w8y.cache'), foreign);
-        expect((await run(['-h'], { command: [process.execPath, join(dir, 'w8y.cjs')] })).code).toBe(0);
+        writeFileSync(join(dir, cacheOf('w8y-start')), foreign);
+        expect(await start()).toBe(0);
       }
+    });
+  });
+});
+
+describe('bin/crore', () => {
+  it('runs through a link, as npm installs it, from any folder, and under node', async () => {
+    await inFolder(async (dir) => {
+      mkdirSync(join(dir, 'bin'));
+      symlinkSync(CRORE, join(dir, 'real'));
+      symlinkSync('../real', join(dir, 'bin', 'crore'));
+      for (const command of [[join(dir, 'bin', 'crore')], [process.execPath, CRORE]]) {
+        const { code, out } = await run(['--help'], { command, cwd: dir });
+        expect({ code, usage: out.startsWith('Usage: crore') }).toEqual({ code: 0, usage: true });
+      }
+    });
+  });
+
+  it('leaves a code cache for each command that went well, and none for a slip of the pen', async () => {
+    await inFolder(async (dir) => {
+      mkdirSync(join(dir, 'cache'));
+      for (const name of ['crore.cjs', 'crore.bundle.js']) cpSync(join(root, 'dist', name), join(dir, name));
+      const command = [process.execPath, join(dir, 'crore.cjs')];
+      for (const args of [['--help'], ['push', '--help'], ['pusj', '--help'], ['push', '--nonsense']])
+        await run(args, { command, cwd: dir });
+      const names = ['crore-help', 'crore-push'].map((start) => basename(cacheOf(start)));
+      expect(readdirSync(join(dir, 'cache')).sort()).toEqual(names);
+    });
+  });
+
+  it('runs a small flow without a database, a YAML parser, crypto or any file but its bundle', async () => {
+    await inFolder(async (dir) => {
+      writeFileSync(join(dir, 'flow.json'), '{"nodes":{"a":{"run":"true"}}}');
+      const probe = `process.on('exit', () => console.log(JSON.stringify([process.moduleLoadList, Object.keys(require.cache)])));
+        process.argv = ['node', 'crore', 'run', 'flow.json', '-q'];
+        require(${JSON.stringify(join(root, 'dist', 'crore.cjs'))});`;
+      const { stdout } = spawnSync(process.execPath, ['-e', probe], { encoding: 'utf8', cwd: dir });
+      const [builtins, files] = JSON.parse(stdout) as [string[], string[]];
+      for (const name of ['crypto', 'worker_threads', 'http', 'tls'])
+        expect(builtins).not.toContain(`NativeModule ${name}`);
+      expect(files.filter((file) => !file.endsWith('crore.cjs'))).toEqual([]);
     });
   });
 });

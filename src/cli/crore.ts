@@ -1,0 +1,10 @@
+import { main } from './main.js';
+
+/** The program behind `bin/crore`: what was printed goes out, then the process ends, whatever else is still open. */
+void main(process.argv.slice(2)).then(leave);
+
+function leave(): void {
+  const full = [process.stdout, process.stderr].find((stream) => stream.writableLength > 0 && !stream.destroyed);
+  if (!full) process.exit();
+  full.once('drain', leave).once('close', leave);
+}

@@ -1,0 +1,106 @@
+import { existsSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { CroreError } from '../errors.js';
+import { randomToken } from '../ring/random.js';
+import type { Graph } from './graph.js';
+import { type FlowInfo, type Journal, NoJournal } from './journal.js';
+import { FileJournal } from './journal-file.js';
+import { openJournal } from './journal-open.js';
+import type { End } from './spec.js';
+import type { StartOptions } from './start.js';
+import { graphText } from './text.js';
+
+/** Finished flows of one name that a store keeps. */
+const KEPT = 10;
+/** Ends moved in one write. */
+const BATCH = 1_000;
+
+/** Where the ends go: a private flow has text files for them, unless workers join it, who need a store. */
+export async function journalOf({ store, place, launches = [] }: StartOptions): Promise<Journal> {
+  if (store === undefined) return new NoJournal();
+  if (!place) return openJournal(store);
+  const plain = new FileJournal(place.journal);
+  if (launches.length === 0 && !existsSync(place.store.slice('sqlite:'.length))) return plain;
+  const journal = await openJournal(store, { relaxed: true });
+  await move(plain, journal);
+  return journal;
+}
+
+/** A flow that was begun without workers goes on with them. Interrupted at any point, it can be done again. */
+async function move(from: FileJournal, to: Journal): Promise<void> {
+  const [info] = await from.list();
+  if (!info) return;
+  const by = { host: hostname(), pid: process.pid };
+  if (!(await from.takeOver(info.id, by, isDead(info)))) throw busy(info);
+  await to.forget(info.id);
+  await to.begin({ ...info, ...by }, '');
+  const ends = await from.ends();
+  for (let at = 0; at < ends.length; at += BATCH) await to.write(ends.slice(at, at + BATCH));
+  await to.finish('interrupted', {});
+  await from.close();
+  from.drop();
+}
+
+/** A new flow, or the unfinished one of that name with its ends. */
+export async function claimFlow(
+  graph: Graph,
+  options: StartOptions,
+  journal: Journal,
+): Promise<{ info: FlowInfo; ends: End[] }> {
+  // A private place has one flow, whatever it was called before.
+  const known = (await journal.list()).filter(({ name }) => options.place || name === graph.name);
+  const by = { host: hostname(), pid: process.pid };
+  if (options.resume) {
+    const found = known.findLast(({ id, state }) =>
+      typeof options.resume === 'string' ? id === options.resume : state !== 'done' && state !== 'cancelled',
+    );
+    if (typeof options.resume === 'string' && !found)
+      throw new CroreError('NOT_FOUND', `there is no flow '${options.resume}'`);
+    if (found) {
+      if (!(await journal.takeOver(found.id, by, isDead(found)))) throw busy(found);
+      return { info: found, ends: await journal.ends(found.id) };
+    }
+  }
+  if (options.place) await clearPrivate(known, journal);
+  else await prune(known.slice(0, -KEPT), journal);
+  const { name } = graph;
+  const info: FlowInfo = {
+    id: `${name}-${randomToken().toString('hex', 0, 4)}`,
+    name,
+    file: options.file ?? '',
+    state: 'running',
+    size: graph.ids.length,
+    created: Date.now(),
+    ...by,
+  };
+  // A private file goes with its flow: there the file it came from is at hand.
+  await journal.begin(info, options.place || journal instanceof NoJournal ? '' : graphText(graph));
+  return { info, ends: [] };
+}
+
+/** Old flows that nobody runs any more. */
+async function prune(old: readonly FlowInfo[], journal: Journal): Promise<void> {
+  for (const { id } of old) if (!(await journal.isHeld(id))) await journal.forget(id);
+}
+
+async function clearPrivate(known: readonly FlowInfo[], journal: Journal): Promise<void> {
+  for (const info of known) {
+    if ((await journal.isHeld(info.id)) && !isDead(info)) throw busy(info);
+    await journal.forget(info.id);
+  }
+}
+
+/** On this machine one can see whether a runner lives; of others, only whether it renews its hold. */
+function isDead({ host, pid }: FlowInfo): boolean {
+  if (host !== hostname()) return false;
+  try {
+    process.kill(pid, 0);
+    return pid === process.pid;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+function busy({ id, host, pid }: FlowInfo): CroreError {
+  return new CroreError('FLOW_BUSY', `flow '${id}' is being run by process ${pid} on ${host}`);
+}
