@@ -1,7 +1,7 @@
 // A client stream as real clients put it on the wire, one message to a DATA frame, written by hand at full speed: the
 // frames are made before the clock starts, so that what is measured is the server.
 import { connect } from 'node:net';
-import { JobWriter } from '../../dist/grpc/lakh/codec.js';
+import { JobWriter } from '../../dist/grpc/lakh/writer.js';
 
 const [DATA, HEADERS, SETTINGS, PING, GOAWAY, WINDOW_UPDATE] = [0, 1, 4, 6, 7, 8];
 const END_STREAM = 1;

@@ -1,6 +1,6 @@
 // A load generator for gRPC streams that costs next to nothing: bare HTTP/2, messages framed ahead, many to a write.
 import { connect } from 'node:http2';
-import { JobWriter } from '../../dist/grpc/lakh/codec.js';
+import { JobWriter } from '../../dist/grpc/lakh/writer.js';
 
 const ARGS = ['user@example.org', '4711'];
 

@@ -1,4 +1,6 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import type { Bypass, Lane } from './bypass.js';
+import type { Sink } from './splitter.js';
 import { encodeMessage, STATUS, type StatusName } from './status.js';
 
 const HEADERS = { ':status': 200, 'content-type': 'application/grpc+proto', 'grpc-accept-encoding': 'identity' };
@@ -12,13 +14,18 @@ export class Call {
   #opened = false;
   #ended = false;
   #deadline: NodeJS.Timeout | undefined;
+  #lane: Lane | undefined;
 
   constructor(
     readonly stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders,
+    private readonly bypass?: Bypass,
   ) {
     stream.on('error', () => {}); // 'close' follows and says all there is to say
-    stream.once('close', () => clearTimeout(this.#deadline));
+    stream.once('close', () => {
+      clearTimeout(this.#deadline);
+      this.#lane?.close();
+    });
   }
 
   get ended(): boolean {
@@ -31,6 +38,35 @@ export class Call {
     if (!match) return;
     const ms = Number(match[1]) * UNITS[match[2]!]!;
     this.#deadline = setTimeout(late, Math.min(ms, LONGEST)).unref();
+  }
+
+  /** Reads what the caller sends, past the session where that is possible, until the call ends. */
+  listen(sink: Sink): void {
+    const { stream } = this;
+    const read = (chunk: Buffer, start: number, end: number) => {
+      if (!this.#ended) sink.read(chunk, start, end);
+    };
+    const rest = () => {
+      if (!this.#ended) sink.rest();
+    };
+    stream.on('data', (chunk: Buffer) => {
+      read(chunk, 0, chunk.length);
+      rest();
+    });
+    // The session compares an announced length with what it has seen.
+    if (this.headers['content-length'] !== undefined || stream.id === undefined) return;
+    const overrun = () => stream.close(constants.NGHTTP2_FLOW_CONTROL_ERROR);
+    this.#lane = this.bypass?.lift(stream.id, { read, rest }, overrun);
+  }
+
+  pause(): void {
+    this.stream.pause();
+    this.#lane?.pause();
+  }
+
+  resume(): void {
+    this.stream.resume();
+    this.#lane?.resume();
   }
 
   /** Sends the headers, so that the caller knows it was let in. */
@@ -65,9 +101,7 @@ export class Call {
   #letGo(): void {
     const { stream } = this;
     if (stream.readableEnded) return;
-    stream.removeAllListeners('data');
-    stream.on('data', () => {});
-    stream.resume();
+    this.resume();
     const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), LINGER);
     stream.once('close', () => clearTimeout(timer));
   }

@@ -22,33 +22,32 @@ export class FrameReader {
     return this.#held > 0;
   }
 
-  read(chunk: Buffer): void {
+  read(chunk: Buffer, start: number, end: number): void {
     if (this.#held === 0) {
-      this.#cut(chunk);
+      this.#cut(chunk, start, end);
       return;
     }
-    this.#parts.push(chunk);
-    this.#held += chunk.length;
+    this.#parts.push(chunk.subarray(start, end));
+    this.#held += end - start;
     if (this.#held < this.#needed) return;
     const whole = Buffer.concat(this.#parts);
     this.#parts = [];
     this.#held = 0;
-    this.#cut(whole);
+    this.#cut(whole, 0, whole.length);
   }
 
-  #cut(chunk: Buffer): void {
-    let at = 0;
-    while (chunk.length - at >= HEAD) {
-      const length = this.#lengthAt(chunk, at);
-      const end = at + HEAD + length;
-      if (end > chunk.length) break;
-      this.take(chunk, at + HEAD, end);
-      at = end;
+  #cut(chunk: Buffer, start: number, end: number): void {
+    let at = start;
+    while (end - at >= HEAD) {
+      const next = at + HEAD + this.#lengthAt(chunk, at);
+      if (next > end) break;
+      this.take(chunk, at + HEAD, next);
+      at = next;
     }
-    if (at === chunk.length) return;
-    this.#needed = chunk.length - at < HEAD ? HEAD : HEAD + this.#lengthAt(chunk, at);
-    this.#held = chunk.length - at;
-    this.#parts = [at === 0 ? chunk : chunk.subarray(at)];
+    if (at === end) return;
+    this.#needed = end - at < HEAD ? HEAD : HEAD + this.#lengthAt(chunk, at);
+    this.#held = end - at;
+    this.#parts = [chunk.subarray(at, end)];
   }
 
   #lengthAt(chunk: Buffer, at: number): number {

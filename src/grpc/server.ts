@@ -1,18 +1,18 @@
 import {
-  createSecureServer,
-  createServer,
   Http2ServerRequest,
   Http2ServerResponse,
   type IncomingHttpHeaders,
   type ServerHttp2Stream,
   type ServerOptions,
 } from 'node:http2';
-import type { Server as NetServer, Socket } from 'node:net';
+import { createServer, type Server as NetServer, type Socket } from 'node:net';
+import { createServer as createSecureServer, type TLSSocket } from 'node:tls';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { Engine } from '../engine/engine.js';
 import type { Store } from '../store/store.js';
 import { Heart } from '../worker/heart.js';
 import { Guard } from './auth.js';
+import { Bypass, CALL_WINDOW } from './bypass.js';
 import { Call } from './call.js';
 import { Caretaker } from './care.js';
 import type { LakhPolicy, Log, ServerContext, ServerLimits } from './context.js';
@@ -140,26 +140,13 @@ export class Server {
 
   #make(): NetServer {
     const { limits, tls, log } = this.#setup;
-    const options: ServerOptions = {
-      maxSessionMemory: 64,
-      maxSessionInvalidFrames: 100,
-      maxSessionRejectedStreams: 100,
-      settings: {
-        maxConcurrentStreams: limits.streams,
-        maxHeaderListSize: limits.metadata,
-        initialWindowSize: 256 * 1024,
-      },
-    };
-    const server = tls ? createSecureServer({ ...options, ...tls }) : createServer(options);
-    server.on('session', (session) => this.#sessions.add(session));
-    server.on('sessionError', (error: Error) => log.warn({ why: error.message }, 'a connection was closed'));
+    const server = tls
+      ? createSecureServer({ ...tls, noDelay: true, ALPNProtocols: ['h2'] }, (socket) => this.#secured(socket))
+      : createServer({ noDelay: true }, (socket) => this.#converse(socket));
     server.on('tlsClientError', (error: Error) => log.warn({ why: error.message }, 'a client could not be let in'));
-    server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: string[]) =>
-      this.#serve(stream, headers, raw),
-    );
     server.on('connection', (socket: Socket) => this.#meet(socket));
     server.maxConnections = limits.connections;
-    return server as unknown as NetServer;
+    return server;
   }
 
   /** A socket that never becomes a session must not outlive the server. */
@@ -169,18 +156,48 @@ export class Server {
     socket.once('close', () => this.#sockets.delete(socket));
   }
 
-  #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: string[]): void {
+  #secured(socket: TLSSocket): void {
+    socket.disableRenegotiation();
+    if (socket.alpnProtocol === 'h2') this.#converse(socket);
+    else socket.destroy();
+  }
+
+  #converse(socket: Socket): void {
+    const { limits } = this.#setup;
+    const options: ServerOptions = {
+      maxSessionMemory: 64,
+      maxSessionInvalidFrames: 100,
+      maxSessionRejectedStreams: 100,
+      settings: {
+        maxConcurrentStreams: limits.streams,
+        maxHeaderListSize: limits.metadata,
+        initialWindowSize: CALL_WINDOW,
+      },
+    };
+    const bypass = new Bypass(socket);
+    const session = bypass.open(options);
+    this.#sessions.add(session, socket.remoteAddress ?? 'unknown');
+    session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: string[]) =>
+      this.#serve(bypass, stream, headers, raw),
+    );
+  }
+
+  #serve(bypass: Bypass, stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: string[]): void {
     const path = String(headers[':path'] ?? '');
     const type = String(headers['content-type'] ?? '');
     const isGrpc = /^application\/grpc(\+proto)?(;|$)/.test(type);
     stream.on('error', () => {});
+    // A client's end and reset that come together leave the runtime waiting for our own end, which may be stuck behind its window.
+    stream.once('end', () => {
+      if (stream.closed) stream.destroy();
+    });
     if (!this.#guard.admits(path, headers)) {
       this.#setup.log.warn({ path: path.slice(0, 100) }, 'a call without the right token');
       new Call(stream, headers).end('UNAUTHENTICATED', 'a bearer token is needed, and this call has no right one');
     } else if (isGrpc && this.#closing && this.#lakh.handles(path)) {
       new Call(stream, headers).end('UNAVAILABLE', 'the server is shutting down');
     } else if (isGrpc && this.#lakh.handles(path)) {
-      this.#lakh.handle(path, stream, headers);
+      this.#lakh.handle(path, new Call(stream, headers, bypass));
     } else {
       // What the runtime itself does for a 'request' event, which would otherwise come for every stream.
       const request = new Http2ServerRequest(stream, headers, {}, raw);

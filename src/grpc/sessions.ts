@@ -1,4 +1,5 @@
-import type { Http2Session, ServerHttp2Session } from 'node:http2';
+import type { ServerHttp2Session } from 'node:http2';
+import { CONNECTION_WINDOW } from './bypass.js';
 import type { Log } from './context.js';
 
 export interface Keepalive {
@@ -7,9 +8,6 @@ export interface Keepalive {
   /** How long an answer may take. */
   timeout: number;
 }
-
-/** Bytes a connection may have on their way to us, over all its calls. */
-const CONNECTION_WINDOW = 1024 * 1024;
 
 /** The connections of a server: each is pinged, and one that does not answer is closed. */
 export class Sessions {
@@ -24,10 +22,10 @@ export class Sessions {
     return this.#all.size;
   }
 
-  add(session: ServerHttp2Session): void {
+  add(session: ServerHttp2Session, peer: string): void {
     this.#all.add(session);
-    session.on('error', () => {}); // 'close' follows
-    const timer = setInterval(() => this.#ping(session), this.keepalive.every).unref();
+    session.on('error', (error) => this.log.warn({ why: error.message, peer }, 'a connection was closed'));
+    const timer = setInterval(() => this.#ping(session, peer), this.keepalive.every).unref();
     session.once('close', () => {
       clearInterval(timer);
       this.#all.delete(session);
@@ -48,10 +46,10 @@ export class Sessions {
     for (const session of this.#all) session.destroy();
   }
 
-  #ping(session: ServerHttp2Session): void {
+  #ping(session: ServerHttp2Session, peer: string): void {
     if (session.destroyed) return;
     const late = setTimeout(() => {
-      this.log.warn({ peer: peerOf(session) }, 'a client does not answer and is cut off');
+      this.log.warn({ peer }, 'a client does not answer and is cut off');
       session.destroy();
     }, this.keepalive.timeout).unref();
     try {
@@ -60,13 +58,5 @@ export class Sessions {
     } catch {
       clearTimeout(late);
     }
-  }
-}
-
-export function peerOf(session: Http2Session | undefined): string {
-  try {
-    return session?.socket.remoteAddress ?? 'unknown';
-  } catch {
-    return 'unknown';
   }
 }

@@ -1,13 +1,12 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { report } from '../../engine/report.js';
-import { Call } from '../call.js';
+import type { Call } from '../call.js';
 import type { ServerContext } from '../context.js';
 import { jobNames } from '../names.js';
 import { statusOf } from '../status.js';
-import type { WireResult } from './codec.js';
 import { Feeder } from './feeder.js';
 import { Intake } from './intake.js';
 import { Consumer } from './join.js';
+import type { WireResult } from './reader.js';
 import { Producer } from './work.js';
 
 const WORK = '/lakh.Lakh/Work';
@@ -32,8 +31,7 @@ export class LakhDoor {
     return path === WORK || path === JOIN;
   }
 
-  handle(path: string, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
-    const call = new Call(stream, headers);
+  handle(path: string, call: Call): void {
     try {
       if (path === WORK) this.#work(call);
       else this.#join(call);

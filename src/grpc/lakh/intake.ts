@@ -4,14 +4,12 @@ import type { NewJob, Spec } from '../../job/job.js';
 import { DEFAULT_SPEC } from '../../job/spec.js';
 import type { LakhPolicy } from '../context.js';
 import { Refusal } from '../status.js';
-import type { WireJob, WireTime } from './codec.js';
+import type { WireJob, WireTime } from './reader.js';
 
 const LONGEST_DURATION = 315_576_000_000;
 const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
 const MOST_SPECS = 1_000;
-/** Nothing that JSON would write otherwise than it is. */
-const PLAIN = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/;
 
 /** Turns what came in into jobs a store can take, or says what is wrong with it. */
 export class Intake {
@@ -20,20 +18,21 @@ export class Intake {
 
   constructor(private readonly policy: LakhPolicy) {}
 
-  job(wire: WireJob, names: ReadonlySet<string>, now: number): NewJob {
-    const what = wire.id === '' ? 'a job without id' : `job '${wire.id.slice(0, 80)}'`;
-    if (wire.name === '') throw new Refusal('INVALID_ARGUMENT', `${what} has no name`);
-    if (!names.has(wire.name))
-      throw new Refusal('INVALID_ARGUMENT', `${what} is named '${wire.name.slice(0, 80)}', which is not in job_names`);
-    const id = wire.id === '' ? newId(now) : checkName(wire.id, 'job id');
+  job(wire: WireJob, names: ReadonlySet<string>, now: () => number): NewJob {
+    if (wire.name === '') throw new Refusal('INVALID_ARGUMENT', `${called(wire)} has no name`);
+    if (!names.has(wire.name)) {
+      const name = wire.name.slice(0, 80);
+      throw new Refusal('INVALID_ARGUMENT', `${called(wire)} is named '${name}', which is not in job_names`);
+    }
+    const fresh = wire.id === '';
     return {
-      id,
-      fresh: wire.id === '',
-      payload: listOf(wire.args),
+      id: fresh ? newId(now()) : checkName(wire.id, 'job id'),
+      fresh,
+      payload: wire.args,
       priority: 0,
-      delay: wire.delayed && delayOf(wire.delayed, `${what}: delayed`),
-      at: wire.scheduled && momentOf(wire.scheduled, `${what}: scheduled`),
-      spec: this.#spec(wire.reservation ? reservationOf(wire.reservation, `${what}: reservation_time`) : 0),
+      delay: wire.delayed && delayOf(wire.delayed, wire),
+      at: wire.scheduled && momentOf(wire.scheduled, wire),
+      spec: this.#spec(wire.reservation ? reservationOf(wire.reservation, wire) : 0),
     };
   }
 
@@ -48,31 +47,34 @@ export class Intake {
   }
 }
 
-/** A JSON array; most texts have nothing in them that needs an escape. */
-function listOf(args: readonly string[]): string {
-  for (const arg of args) if (!PLAIN.test(arg)) return JSON.stringify(args);
-  return args.length === 0 ? '[]' : `["${args.join('","')}"]`;
+function called({ id }: WireJob): string {
+  return id === '' ? 'a job without id' : `job '${id.slice(0, 80)}'`;
 }
 
 /** Milliseconds, upwards: a wait must not be shorter than asked. */
-function durationOf({ seconds, nanos }: WireTime, what: string): number {
+function durationOf({ seconds, nanos }: WireTime, job: WireJob, what: string): number {
   const possible = Math.abs(seconds) <= LONGEST_DURATION && Math.abs(nanos) < 1e9 && seconds * nanos >= 0;
-  if (!possible) throw new Refusal('INVALID_ARGUMENT', `${what}: ${seconds} s and ${nanos} ns are not a duration`);
+  if (!possible) {
+    const time = `${seconds} s and ${nanos} ns`;
+    throw new Refusal('INVALID_ARGUMENT', `${called(job)}: ${what}: ${time} are not a duration`);
+  }
   return seconds * 1_000 + Math.ceil(nanos / 1e6);
 }
 
-function delayOf(time: WireTime, what: string): number {
-  return Math.max(0, durationOf(time, what));
+function delayOf(time: WireTime, job: WireJob): number {
+  return Math.max(0, durationOf(time, job, 'delayed'));
 }
 
-function reservationOf(time: WireTime, what: string): number {
-  const ms = durationOf(time, what);
-  if (ms < 0 || time.nanos < 0) throw new Refusal('INVALID_ARGUMENT', `${what} is negative`);
+function reservationOf(time: WireTime, job: WireJob): number {
+  const ms = durationOf(time, job, 'reservation_time');
+  if (ms < 0 || time.nanos < 0) throw new Refusal('INVALID_ARGUMENT', `${called(job)}: reservation_time is negative`);
   return ms;
 }
 
-function momentOf({ seconds, nanos }: WireTime, what: string): number {
-  if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos >= 1e9)
-    throw new Refusal('INVALID_ARGUMENT', `${what}: ${seconds} s and ${nanos} ns are not a time`);
+function momentOf({ seconds, nanos }: WireTime, job: WireJob): number {
+  if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos >= 1e9) {
+    const time = `${seconds} s and ${nanos} ns`;
+    throw new Refusal('INVALID_ARGUMENT', `${called(job)}: scheduled: ${time} are not a time`);
+  }
   return Math.max(0, seconds * 1_000 + Math.ceil(nanos / 1e6));
 }

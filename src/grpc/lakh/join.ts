@@ -7,9 +7,10 @@ import type { Call } from '../call.js';
 import type { ServerContext } from '../context.js';
 import { FrameReader } from '../frames.js';
 import { Refusal, statusOf } from '../status.js';
-import { JobWriter, readResult, type WireResult } from './codec.js';
 import type { Feeder, Held, Taker } from './feeder.js';
+import { readResult, type WireResult } from './reader.js';
 import { Window } from './window.js';
+import { JobWriter } from './writer.js';
 
 /** Most unreported jobs of a worker, however fast it reports. */
 const MOST_UNREPORTED = 2_000;
@@ -49,7 +50,10 @@ export class Consumer implements Taker {
       this.#hear(readResult(buffer, start, end)),
     );
     call.open();
-    call.stream.on('data', (chunk: Buffer) => this.#read(reader, chunk));
+    call.listen({
+      read: (chunk, start, end) => this.#read(reader, chunk, start, end),
+      rest: () => this.#rest(),
+    });
     call.stream.once('end', () => void this.#goodbye());
     call.stream.once('close', () => this.#gone());
     call.onDeadline(() => this.#end(new Refusal('DEADLINE_EXCEEDED', 'the deadline has passed')));
@@ -138,16 +142,20 @@ export class Consumer implements Taker {
     }
   }
 
-  #read(reader: FrameReader, chunk: Buffer): void {
-    this.#counted = 0;
+  #read(reader: FrameReader, chunk: Buffer, start: number, end: number): void {
     try {
-      reader.read(chunk);
+      reader.read(chunk, start, end);
     } catch (error) {
       this.#end(error);
     }
+  }
+
+  /** The reports that came together count as one step of the window. */
+  #rest(): void {
     if (this.#counted === 0) return;
     const now = performance.now();
     this.#window.reported(this.#counted, now - this.#lastAt, this.#out.size);
+    this.#counted = 0;
     this.#lastAt = now;
     this.#freed();
   }

@@ -1,3 +1,4 @@
+import { chunks } from '../../engine/engine.js';
 import { isTerminal, type NewJob } from '../../job/job.js';
 import { MAX_BATCH } from '../../store/store.js';
 import type { Call } from '../call.js';
@@ -5,8 +6,8 @@ import type { ServerContext } from '../context.js';
 import { FrameReader, frame } from '../frames.js';
 import { jobNames } from '../names.js';
 import { Refusal, statusOf } from '../status.js';
-import { readJob } from './codec.js';
 import type { Intake } from './intake.js';
+import { readJob } from './reader.js';
 
 const EMPTY = frame(new Uint8Array(0));
 /** Jobs, and bytes of them, that a stream may have on their way into the store before it is read on. */
@@ -20,6 +21,7 @@ const MOST_BATCHES = 2;
 export class Producer {
   readonly #batches = new Map<string, NewJob[]>();
   readonly #names: ReadonlySet<string>;
+  readonly #now = () => this.context.engine.store.now();
   #pending = 0;
   #bytes = 0;
   #accepted = 0;
@@ -37,7 +39,10 @@ export class Producer {
     this.#names = jobNames(call.headers, context.limits.names);
     for (const name of this.#names) context.tend(name);
     const reader = new FrameReader(context.limits.message, (buffer, start, end) => this.#take(buffer, start, end));
-    call.stream.on('data', (chunk: Buffer) => this.#read(reader, chunk));
+    call.listen({
+      read: (chunk, start, end) => this.#read(reader, chunk, start, end),
+      rest: () => this.#rest(),
+    });
     call.stream.once('end', () => {
       if (reader.partial) this.#fail(new Refusal('INVALID_ARGUMENT', 'the stream ended within a message'));
       else void this.#finish();
@@ -50,20 +55,23 @@ export class Producer {
     this.#fail(new Refusal('UNAVAILABLE', 'the server is shutting down'));
   }
 
-  #read(reader: FrameReader, chunk: Buffer): void {
+  #read(reader: FrameReader, chunk: Buffer, start: number, end: number): void {
     if (this.#over) return;
     try {
-      reader.read(chunk);
+      reader.read(chunk, start, end);
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  #rest(): void {
     this.#flushSoon();
-    if (this.#pending > MOST_JOBS || this.#bytes > MOST_BYTES) this.call.stream.pause();
+    if (this.#pending > MOST_JOBS || this.#bytes > MOST_BYTES) this.call.pause();
   }
 
   #take(buffer: Buffer, start: number, end: number): void {
     const wire = readJob(buffer, start, end);
-    const job = this.intake.job(wire, this.#names, this.context.engine.store.now());
+    const job = this.intake.job(wire, this.#names, this.#now);
     const batch = this.#batches.get(wire.name);
     if (batch) batch.push(job);
     else this.#batches.set(wire.name, [job]);
@@ -86,8 +94,10 @@ export class Producer {
     let bytes = 0;
     for (const job of jobs) bytes += job.payload.length;
     try {
-      await addAll(this.context, name, jobs, bytes);
-      this.#accepted += jobs.length;
+      for (const page of bytes < MOST_AT_ONCE ? pages(jobs) : chunks(jobs, ({ payload }) => payload.length)) {
+        await addAll(this.context, name, page);
+        this.#accepted += page.length;
+      }
     } catch (error) {
       this.#failure ??= error;
     }
@@ -95,7 +105,7 @@ export class Producer {
     this.#pending -= jobs.length;
     this.#bytes -= bytes;
     if (this.#failure !== undefined) this.#fail(this.#failure);
-    if (this.#pending < MOST_JOBS / 2 && this.#bytes < MOST_BYTES / 2) this.call.stream.resume();
+    if (this.#pending < MOST_JOBS / 2 && this.#bytes < MOST_BYTES / 2) this.call.resume();
     this.#flushSoon();
     if (this.#pending === 0) this.#idle?.();
   }
@@ -135,24 +145,25 @@ export class Producer {
   }
 }
 
+function pages(jobs: NewJob[]): NewJob[][] {
+  if (jobs.length <= MAX_BATCH) return [jobs];
+  const all: NewJob[][] = [];
+  for (let i = 0; i < jobs.length; i += MAX_BATCH) all.push(jobs.slice(i, i + MAX_BATCH));
+  return all;
+}
+
 /** Adds jobs; a known id whose job is alive counts as accepted, one whose job has ended is free again. */
-async function addAll({ engine }: ServerContext, name: string, jobs: NewJob[], bytes: number): Promise<void> {
-  const few = jobs.length <= MAX_BATCH && bytes < MOST_AT_ONCE;
-  const outcomes = await (few ? engine.store.add(name, jobs) : engine.addMany(name, jobs, {}));
+async function addAll({ engine: { store } }: ServerContext, name: string, jobs: NewJob[]): Promise<void> {
+  const outcomes = await store.add(name, jobs);
   const doubles = jobs.filter((_job, i) => outcomes[i]!.outcome === 'duplicate');
   if (doubles.length === 0) return;
-  for (let i = 0; i < doubles.length; i += MAX_BATCH) {
-    const page = doubles.slice(i, i + MAX_BATCH);
-    const known = await engine.store.get(
-      name,
-      page.map(({ id }) => id),
-    );
-    const again = page.filter((_job, k) => known[k] === undefined || isTerminal(known[k].state));
-    if (again.length === 0) continue;
-    await engine.store.remove(
-      name,
-      again.map(({ id }) => id),
-    );
-    await engine.addMany(name, again, {});
-  }
+  const ids = doubles.map(({ id }) => id);
+  const known = await store.get(name, ids);
+  const again = doubles.filter((_job, i) => known[i] === undefined || isTerminal(known[i].state));
+  if (again.length === 0) return;
+  await store.remove(
+    name,
+    again.map(({ id }) => id),
+  );
+  await store.add(name, again);
 }
