@@ -29,6 +29,7 @@ describe('ways to open a Worqr', () => {
     await until('news', () => heard.includes('work 2'));
     const process = await worqr.dequeue('q');
     await worqr.finishProcess(process!.id);
+    await until('the end is told', () => heard.some((news) => news.startsWith('done ') && news.includes('"a"')));
     expect(await worqr.getTasks('q')).toEqual(['b']);
     expect(await worqr.getWorkers()).toContain(worqr.getWorkerId());
     await worqr.deleteQueue('q');
