@@ -50,7 +50,7 @@ it('two w8y and a stranger share a ring for thousands of rounds, and no item eve
       '--stdin',
       'null',
       '--max-items',
-      '1200',
+      '800',
       'sh',
       '-c',
       body,
@@ -81,9 +81,9 @@ it('two w8y and a stranger share a ring for thousands of rounds, and no item eve
         rounds[who === 'stranger' ? 'stranger' : 'ours'] += 1;
       }
     }
-    expect(rounds).toEqual({ ours: 2400, stranger: strangeRounds });
-    expect(strangeRounds).toBeGreaterThan(2000);
+    expect(rounds).toEqual({ ours: 1600, stranger: strangeRounds });
+    expect(strangeRounds).toBeGreaterThan(1000);
     expect((await redis.client.lrange('shared:list', 0, -1)).sort()).toEqual(items);
     expect(await redis.client.keys('shared:lock:*')).toEqual([]);
   });
-});
+}, 180_000);
