@@ -72,109 +72,103 @@ local function take_ready(want)
   end
 end
 
--- What groups may give now as far as their limits go. How long their lines are is asked only where more than one is wanted.
-local function look(names)
-  local seen, holds, rates = {}, call('HMGET', stem .. 'holds', unpack(names)), nil
-  if rule and rule.group_count > 0 then
-    local keys = {}
-    for i, group in ipairs(names) do keys[i] = stem .. 'rate:' .. group end
-    rates = call('MGET', unpack(keys))
-  end
-  for i, group in ipairs(names) do
-    local one = { group = group, holds = tonumber(holds[i]) or 0, can = math.huge, given = 0, used = 0 }
-    if rule and rule.group_most > 0 then one.can = rule.group_most - one.holds end
-    if rates then
-      one.start, one.count = window(rates[i], rule.group_per)
-      one.can = math.min(one.can, rule.group_count - one.count)
+-- The next groups of the round, as many as are wanted: their names, what each may give as far as its limits go, how many jobs
+-- of it run, and the window of its rate.
+local function next_groups(want)
+  local names, caps, holds, starts, counts = {}, {}, {}, {}, {}
+  local m, budget = 0, want + 1000
+  local most, rate = rule and rule.group_most or 0, rule and rule.group_count or 0
+  while m < want and budget > 0 do
+    local fetched = call('RPOP', stem .. 'turns', math.min(want - m, budget))
+    if not fetched then break end
+    budget = budget - #fetched
+    local held, rates = call('HMGET', stem .. 'holds', unpack(fetched)), nil
+    if rate > 0 then
+      local keys = {}
+      for i, group in ipairs(fetched) do keys[i] = stem .. 'rate:' .. group end
+      rates = call('MGET', unpack(keys))
     end
-    seen[i] = one
+    for i, group in ipairs(fetched) do
+      local running = tonumber(held[i]) or 0
+      local cap, start, count = most > 0 and most - running or math.huge, nil, nil
+      if rates then
+        start, count = window(rates[i], rule.group_per)
+        cap = math.min(cap, rate - count)
+      end
+      if cap > 0 then
+        m = m + 1
+        names[m], caps[m], holds[m], starts[m], counts[m] = group, cap, running, start, count
+      else
+        reseat(group)
+      end
+    end
   end
-  return seen
+  return m, names, caps, holds, starts, counts
 end
 
--- Takes what groups give out of their lines, and puts those that cannot go on where they belong.
-local function give(all)
-  local holds, lines = {}, {}
-  for _, seen in ipairs(all) do
-    local group, given = seen.group, seen.given
-    if given > 0 then
-      local line = stem .. 'group:' .. group
-      seen.ids = call('ZPOPMIN', line, given)
-      local got = #seen.ids / 2
-      seen.mark = '\0' .. group
-      lines[#lines + 1] = line
-      holds[#holds + 1] = group
-      holds[#holds + 1] = seen.holds + got
-      if seen.count then
-        local text, ttl = seen.start .. ' ' .. (seen.count + got), math.max(3600000, 2 * rule.group_per)
+-- Groups take turns, one job each; a group that may not go on now leaves the round. It is counted first and taken then, so
+-- that a group costs the same for one job or many. How long a line is shows when it is taken from: returns how many are missing
+-- since a line was too short.
+local function take_groups(want)
+  local m, names, caps, holds, starts, counts = next_groups(want)
+  if m == 0 then return 0 end
+  local given, left, last, rounds = {}, want - m, m, 1
+  for i = 1, m do given[i] = 1 end
+  while left > 0 do
+    local before = left
+    for i = 1, m do
+      if left > 0 and given[i] < caps[i] then
+        given[i], left, last = given[i] + 1, left - 1, i
+      end
+    end
+    if left == before then break end
+    rounds = rounds + 1
+  end
+
+  local lines, marks, popped, fields, k = {}, {}, {}, {}, 0
+  for i = 1, m do
+    local group, line = names[i], stem .. 'group:' .. names[i]
+    local got = call('ZPOPMIN', line, given[i])
+    lines[i], marks[i], popped[i] = line, '\0' .. group, got
+    if #got > 0 then
+      fields[k + 1], fields[k + 2] = group, holds[i] + #got / 2
+      k = k + 2
+      if counts[i] then
+        local text, ttl = starts[i] .. ' ' .. (counts[i] + #got / 2), math.max(3600000, 2 * rule.group_per)
         call('SET', stem .. 'rate:' .. group, text, 'PX', ttl)
       end
     end
   end
-  if #lines > 0 then call('HSET', stem .. 'holds', unpack(holds)) end
-  local some_ended = #lines > 0 and call('EXISTS', unpack(lines)) < #lines
-  for _, seen in ipairs(all) do
-    seen.empty = some_ended and seen.given > 0 and call('EXISTS', stem .. 'group:' .. seen.group) == 0
-    if seen.empty then
-      call('ZREM', stem .. 'lines', seen.group)
-    elseif seen.given >= seen.can then
-      reseat(seen.group)
-    end
-  end
-end
+  if k > 0 then call('HSET', stem .. 'holds', unpack(fields)) end
 
--- Groups take turns, one job each; a group that may not go on now leaves the round. It is counted first and taken then, so
--- that a group costs the same for one job or many.
-local function take_groups(want)
-  local order, all, again, head = {}, {}, {}, 1
-  local fetched, at, budget = {}, 1, want + 1000
-  -- Those that have had a turn stand behind all that have not.
-  local function next_group()
-    if at > #fetched and budget > 0 then
-      local names = call('RPOP', stem .. 'turns', math.min(want - #order, budget)) or {}
-      budget = #names > 0 and budget - #names or 0
-      fetched, at = #names > 0 and look(names) or {}, 1
-    end
-    if at <= #fetched then
-      at = at + 1
-      all[#all + 1] = fetched[at - 1]
-      return all[#all]
-    end
-    local seen = again[head]
-    if not seen then return nil end
-    head = head + 1
-    if not seen.size then
-      seen.size = call('ZCARD', stem .. 'group:' .. seen.group)
-      seen.can = math.min(seen.can, seen.size)
-    end
-    return seen
-  end
-  while #order < want do
-    local seen = next_group()
-    if not seen then break end
-    if seen.given < seen.can then
-      seen.given = seen.given + 1
-      order[#order + 1] = seen
-      if seen.given < seen.can then again[#again + 1] = seen end
+  local total, missed = #ids, 0
+  for round = 1, rounds do
+    for i = 1, m do
+      if given[i] >= round then
+        local id = popped[i][2 * round - 1]
+        if id then
+          total = total + 1
+          ids[total], groups[total] = id, marks[i]
+        else
+          missed = missed + 1
+        end
+      end
     end
   end
-  give(all)
-  local behind = {}
-  for i = head, #again do
-    if not again[i].empty then behind[#behind + 1] = again[i].group end
+
+  -- Whoever had the last turn stands behind all others.
+  local some_ended, behind = call('EXISTS', unpack(lines)) < m, {}
+  for step = 0, m - 1 do
+    local i = (last + step) % m + 1
+    if some_ended and call('EXISTS', lines[i]) == 0 then
+      call('ZREM', stem .. 'lines', names[i])
+    elseif given[i] >= caps[i] then
+      reseat(names[i])
+    else
+      behind[#behind + 1] = names[i]
+    end
   end
   if #behind > 0 then call('LPUSH', stem .. 'turns', unpack(behind)) end
-  local missed = 0
-  for _, seen in ipairs(order) do
-    local id = seen.ids[2 * seen.used + 1]
-    seen.used = seen.used + 1
-    if id then
-      ids[#ids + 1] = id
-      groups[#ids] = seen.mark
-    else
-      missed = missed + 1
-    end
-  end
   return missed
 end
 
