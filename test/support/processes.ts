@@ -10,9 +10,11 @@ export class Program {
   readonly child: ChildProcess;
   #errors = '';
 
-  constructor(name: string, setup: unknown) {
+  /** `within`: a command that runs the one it is given. */
+  constructor(name: string, setup: unknown, within: string[] = []) {
     const file = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
-    this.child = spawn(process.execPath, [file, JSON.stringify(setup)], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const [command, ...args] = [...within, process.execPath, file, JSON.stringify(setup)];
+    this.child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     createInterface({ input: this.child.stdout! }).on('line', (line) => this.lines.push(line));
     this.child.stderr!.on('data', (chunk) => {
       this.#errors += chunk;

@@ -1,6 +1,9 @@
 import { CroreError } from '../../errors.js';
 import type { Database } from './driver.js';
-import { isBusy, translate } from './failure.js';
+import { isBusy, isFull, translate } from './failure.js';
+
+/** Pages of a log on a disk that was full. */
+const SHORT_LOG = 200;
 
 interface Call {
   work: () => unknown;
@@ -64,6 +67,7 @@ export class Committer {
       else this.db.exec('COMMIT');
     } catch (error) {
       this.#undo();
+      if (isFull(error)) this.#spare();
       fail(calls, translate(error, this.shown));
       return;
     }
@@ -89,6 +93,18 @@ export class Committer {
     // Jitter, or processes that collided once would collide again.
     const pause = Math.min(1 + tries, 20) * (0.5 + Math.random());
     setTimeout(() => this.#commit(calls, deadline, tries + 1), pause);
+  }
+
+  /**
+   * On a disk that was full the log is kept short from now on: it would take many times what the file needs of the room that
+   * comes. What it holds goes into the file now, if that has the room.
+   */
+  #spare(): void {
+    try {
+      this.db.exec(`PRAGMA wal_autocheckpoint = ${SHORT_LOG}; PRAGMA wal_checkpoint(PASSIVE)`);
+    } catch {
+      // there is no room yet, and a later commit tries again
+    }
   }
 
   #undo(): void {
