@@ -2,12 +2,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { Line } from '../support/proxy.js';
 import { RedisServer } from '../support/redis.js';
+import { ROUNDS } from '../support/rounds.js';
 import { until } from '../support/wait.js';
 
 const FAST = { lease: 1_000, beat: 200, sweep: 100 };
 const quiet = { onError: () => {} };
 
-describe('a Redis that fails', () => {
+describe('a Redis that fails', ROUNDS, () => {
   let redis: RedisServer;
   const opened: Crore[] = [];
 
