@@ -1,16 +1,19 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
+import { type Program, startWorker, withSkew } from '../support/processes.js';
 import { Line } from '../support/proxy.js';
 import { RedisServer } from '../support/redis.js';
 import { ROUNDS } from '../support/rounds.js';
 import { until } from '../support/wait.js';
 
 const FAST = { lease: 1_000, beat: 200, sweep: 100 };
+const HOUR = 3_600_000;
 const quiet = { onError: () => {} };
 
 describe('a Redis that fails', ROUNDS, () => {
   let redis: RedisServer;
   const opened: Crore[] = [];
+  const programs: Program[] = [];
 
   const start = async (args: string[] = []) => {
     redis = await RedisServer.start(args);
@@ -22,6 +25,7 @@ describe('a Redis that fails', ROUNDS, () => {
     return crore;
   };
   afterEach(async () => {
+    for (const program of programs.splice(0)) await program.end();
     for (const crore of opened.splice(0)) await crore.close();
     await redis.stop();
   });
@@ -158,6 +162,23 @@ describe('a Redis that fails', ROUNDS, () => {
     process.kill(redis.pid, 'SIGCONT');
     await until('both to end', async () => (await queue.count()).done === 2);
     expect((await queue.list('done')).jobs.map((job) => job.crashes)).toEqual([0, 0]);
+  });
+
+  it('is the clock of workers whose own are an hour off: nobody is reaped, and no job waits for them', async () => {
+    const crore = await start();
+    const queue = crore.queue<string, number>('skewed');
+    const workers = await Promise.all(
+      [-HOUR, 0, HOUR].map((skew) =>
+        startWorker({ url: redis.url, queue: 'skewed', take: 2 * FAST.lease, options: FAST }, withSkew(skew)),
+      ),
+    );
+    programs.push(...workers);
+    const pids = workers.map(({ child }) => child.pid!);
+    const handles = await queue.addMany(['a', 'b', 'c'].map((payload) => ({ payload, delay: 300, attempts: 1 })));
+    // One each, for each takes one at a time.
+    const results = await Promise.all(handles.map((handle) => handle.finished({ timeout: '30s' })));
+    for (const handle of handles) expect(await handle.get()).toMatchObject({ state: 'done', attempt: 1, crashes: 0 });
+    expect(results.sort()).toEqual(pids.sort());
   });
 
   it('refuses new jobs at maxmemory and still lets work be finished', async () => {

@@ -56,15 +56,24 @@ export class Program {
   }
 }
 
+/** A command that runs another with a clock that is off. */
+export function withSkew(ms: number): string[] {
+  const file = fileURLToPath(new URL('./programs/skew.mjs', import.meta.url));
+  return ['env', `CRORE_TEST_SKEW=${ms}`, `NODE_OPTIONS=--import=${file}`];
+}
+
 /** Starts a worker process and waits until it works. */
-export async function startWorker(setup: {
-  url: string;
-  queue: string;
-  take?: number;
-  mode?: string;
-  options?: object;
-}): Promise<Program> {
-  const program = new Program('worker', setup);
+export async function startWorker(
+  setup: {
+    url: string;
+    queue: string;
+    take?: number;
+    mode?: string;
+    options?: object;
+  },
+  within?: string[],
+): Promise<Program> {
+  const program = new Program('worker', setup, within);
   await program.line('ready');
   return program;
 }
