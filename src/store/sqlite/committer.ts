@@ -61,10 +61,9 @@ export class Committer {
       return;
     }
     try {
-      if (calls.length === 1) attempt(calls[0]!);
+      if (calls.length === 1) calls[0]!.value = calls[0]!.work();
       else for (const call of calls) this.#inSavepoint(call);
-      if (calls.length === 1 && calls[0]!.error) this.db.exec('ROLLBACK');
-      else this.db.exec('COMMIT');
+      this.db.exec('COMMIT');
     } catch (error) {
       this.#undo();
       if (isFull(error)) this.#spare();
@@ -81,8 +80,17 @@ export class Committer {
   #inSavepoint(call: Call): void {
     this.db.exec('SAVEPOINT one');
     attempt(call);
-    if (call.error) this.db.exec('ROLLBACK TO one');
+    if (call.error) this.#undoOne(call.error);
     this.db.exec('RELEASE one');
+  }
+
+  /** After some errors, such as a full disk, SQLite has undone the whole transaction by itself: then it is everybody's error. */
+  #undoOne(error: Error): void {
+    try {
+      this.db.exec('ROLLBACK TO one');
+    } catch {
+      throw error;
+    }
   }
 
   #later(calls: Call[], deadline: number, tries: number, error: unknown): void {

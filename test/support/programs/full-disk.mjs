@@ -43,7 +43,7 @@ await until('the job to run', () => runs.held === 1);
 for (let i = 0; refused.length === 0; i++) await add(`one-${i}`, 'x'.repeat(50_000));
 // what shares a turn shares a commit; and more than the page cache holds
 await Promise.all([0, 1, 2, 3].map((i) => add(`shared-${i}`, 'x'.repeat(40_000))));
-await Promise.all([0, 1, 2].map((i) => add(`large-${i}`, 'x'.repeat(900_000))));
+await Promise.all(Array.from({ length: 40 }, (_x, i) => add(`large-${i}`, 'x'.repeat(900_000))));
 letGo();
 await until('a complaint', () => complaints.size > 0);
 const seen = { counts: await queue.count(), jobs: await listed(), complaints: [...complaints] };
