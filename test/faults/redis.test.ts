@@ -1,15 +1,19 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
+import { type Program, startWorker, withSkew } from '../support/processes.js';
 import { Line } from '../support/proxy.js';
 import { RedisServer } from '../support/redis.js';
+import { ROUNDS } from '../support/rounds.js';
 import { until } from '../support/wait.js';
 
 const FAST = { lease: 1_000, beat: 200, sweep: 100 };
+const HOUR = 3_600_000;
 const quiet = { onError: () => {} };
 
-describe('a Redis that fails', () => {
+describe('a Redis that fails', ROUNDS, () => {
   let redis: RedisServer;
   const opened: Crore[] = [];
+  const programs: Program[] = [];
 
   const start = async (args: string[] = []) => {
     redis = await RedisServer.start(args);
@@ -21,6 +25,7 @@ describe('a Redis that fails', () => {
     return crore;
   };
   afterEach(async () => {
+    for (const program of programs.splice(0)) await program.end();
     for (const crore of opened.splice(0)) await crore.close();
     await redis.stop();
   });
@@ -157,6 +162,30 @@ describe('a Redis that fails', () => {
     process.kill(redis.pid, 'SIGCONT');
     await until('both to end', async () => (await queue.count()).done === 2);
     expect((await queue.list('done')).jobs.map((job) => job.crashes)).toEqual([0, 0]);
+  });
+
+  it('is the clock of workers whose own are an hour off: nobody is reaped, and no job waits for them', async () => {
+    const crore = await start();
+    const queue = crore.queue<string, number>('skewed');
+    const workers = await Promise.all(
+      [-HOUR, 0, HOUR].map((skew) =>
+        startWorker({ url: redis.url, queue: 'skewed', take: 300, options: { sweep: 100 } }, withSkew(skew)),
+      ),
+    );
+    programs.push(...workers);
+    const worked = ({ lines }: Program) => lines.some((line) => line.startsWith('end'));
+    let added = 0;
+    await until(
+      'each of them to have worked',
+      async () => {
+        added += (await queue.addMany([1, 2, 3].map((i) => ({ payload: 'x', delay: 100 * i })))).length;
+        return workers.every(worked);
+      },
+      { every: 300 },
+    );
+    await until('all done', async () => (await queue.count()).done === added);
+    const { jobs } = await queue.list('done', { limit: 1_000 });
+    expect(jobs.filter(({ attempt, crashes }) => attempt !== 1 || crashes !== 0)).toEqual([]);
   });
 
   it('refuses new jobs at maxmemory and still lets work be finished', async () => {

@@ -2,10 +2,11 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { openDatabase } from '../../dist/store/sqlite/driver.js';
 import { Program, startWorker } from '../support/processes.js';
+import { ROUNDS } from '../support/rounds.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-describe('a SQLite file', () => {
+describe('a SQLite file', ROUNDS, () => {
   let store: TestStore;
   let crore: Crore;
   const programs: Program[] = [];

@@ -2,12 +2,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { freeze } from '../support/freeze.js';
 import { type Program, startWorker } from '../support/processes.js';
+import { ROUNDS } from '../support/rounds.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const FAST = { lease: 1_000, beat: 200, sweep: 100 };
 
-describe.each(STORES)('workers that die, on %s', (_name, fresh) => {
+describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
   let store: TestStore;
   let crore: Crore;
   let programs: Program[] = [];

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../dist/store/open.js';
 import { freePort, RedisServer } from '../support/redis.js';
+import { ROUNDS } from '../support/rounds.js';
 import { until } from '../support/wait.js';
 import { type Job, Lakh, seconds } from './support/lakh.js';
 import { ServeProcess } from './support/process.js';
@@ -85,7 +86,7 @@ const undelivered = (seen: Map<string, number>) =>
 /** Every third job has no reservation: done the moment it is sent. */
 const mixed = (i: number) => (i % 3 === 0 ? {} : { reservation_time: seconds(1) });
 
-describe('kill -9', () => {
+describe('kill -9', ROUNDS, () => {
   it('of the server under load: after restarts every job is accounted for and was delivered', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'crore-kill-'));
     cleanups.push(() => rmSync(dir, { recursive: true, force: true }));

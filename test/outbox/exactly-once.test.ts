@@ -7,6 +7,7 @@ import { type Outbox, openOutbox, relay } from '../../dist/outbox/index.js';
 import { Program } from '../support/processes.js';
 import { Line } from '../support/proxy.js';
 import { RedisServer } from '../support/redis.js';
+import { ROUNDS } from '../support/rounds.js';
 import { type AppDatabase, openApp, transaction } from '../support/sqlite.js';
 import { freshRedis, STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -14,7 +15,7 @@ import { until } from '../support/wait.js';
 /** Jobs that are forgotten as soon as they are done: their ids protect nobody from a second one. */
 const FORGOTTEN = { keep: { count: 0 } };
 
-describe('a relay sends each job exactly once, in order', () => {
+describe('a relay sends each job exactly once, in order', ROUNDS, () => {
   let dir: string;
   let file: string;
   let db: AppDatabase;

@@ -10,9 +10,11 @@ export class Program {
   readonly child: ChildProcess;
   #errors = '';
 
-  constructor(name: string, setup: unknown) {
+  /** `within`: a command that runs the one it is given. */
+  constructor(name: string, setup: unknown, within: string[] = []) {
     const file = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
-    this.child = spawn(process.execPath, [file, JSON.stringify(setup)], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const [command, ...args] = [...within, process.execPath, file, JSON.stringify(setup)];
+    this.child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     createInterface({ input: this.child.stdout! }).on('line', (line) => this.lines.push(line));
     this.child.stderr!.on('data', (chunk) => {
       this.#errors += chunk;
@@ -54,15 +56,24 @@ export class Program {
   }
 }
 
+/** A command that runs another with a clock that is off. */
+export function withSkew(ms: number): string[] {
+  const file = fileURLToPath(new URL('./programs/skew.mjs', import.meta.url));
+  return ['env', `CRORE_TEST_SKEW=${ms}`, `NODE_OPTIONS=--import=${file}`];
+}
+
 /** Starts a worker process and waits until it works. */
-export async function startWorker(setup: {
-  url: string;
-  queue: string;
-  take?: number;
-  mode?: string;
-  options?: object;
-}): Promise<Program> {
-  const program = new Program('worker', setup);
+export async function startWorker(
+  setup: {
+    url: string;
+    queue: string;
+    take?: number;
+    mode?: string;
+    options?: object;
+  },
+  within?: string[],
+): Promise<Program> {
+  const program = new Program('worker', setup, within);
   await program.line('ready');
   return program;
 }

@@ -1,6 +1,9 @@
 import { CroreError } from '../../errors.js';
 import type { Database } from './driver.js';
-import { isBusy, translate } from './failure.js';
+import { isBusy, isFull, translate } from './failure.js';
+
+/** Pages of a log on a disk that was full. */
+const SHORT_LOG = 200;
 
 interface Call {
   work: () => unknown;
@@ -58,12 +61,12 @@ export class Committer {
       return;
     }
     try {
-      if (calls.length === 1) attempt(calls[0]!);
+      if (calls.length === 1) calls[0]!.value = calls[0]!.work();
       else for (const call of calls) this.#inSavepoint(call);
-      if (calls.length === 1 && calls[0]!.error) this.db.exec('ROLLBACK');
-      else this.db.exec('COMMIT');
+      this.db.exec('COMMIT');
     } catch (error) {
       this.#undo();
+      if (isFull(error)) this.#spare();
       fail(calls, translate(error, this.shown));
       return;
     }
@@ -77,8 +80,17 @@ export class Committer {
   #inSavepoint(call: Call): void {
     this.db.exec('SAVEPOINT one');
     attempt(call);
-    if (call.error) this.db.exec('ROLLBACK TO one');
+    if (call.error) this.#undoOne(call.error);
     this.db.exec('RELEASE one');
+  }
+
+  /** After some errors, such as a full disk, SQLite has undone the whole transaction by itself: then it is everybody's error. */
+  #undoOne(error: Error): void {
+    try {
+      this.db.exec('ROLLBACK TO one');
+    } catch {
+      throw error;
+    }
   }
 
   #later(calls: Call[], deadline: number, tries: number, error: unknown): void {
@@ -89,6 +101,18 @@ export class Committer {
     // Jitter, or processes that collided once would collide again.
     const pause = Math.min(1 + tries, 20) * (0.5 + Math.random());
     setTimeout(() => this.#commit(calls, deadline, tries + 1), pause);
+  }
+
+  /**
+   * On a disk that was full the log is kept short from now on: it would take many times what the file needs of the room that
+   * comes. What it holds goes into the file now, if that has the room.
+   */
+  #spare(): void {
+    try {
+      this.db.exec(`PRAGMA wal_autocheckpoint = ${SHORT_LOG}; PRAGMA wal_checkpoint(PASSIVE)`);
+    } catch {
+      // there is no room yet, and a later commit tries again
+    }
   }
 
   #undo(): void {

@@ -34,6 +34,10 @@ export function isBusy(error: unknown): boolean {
   return code === 5 || code === 6;
 }
 
+export function isFull(error: unknown): boolean {
+  return primaryCode(error) === 13;
+}
+
 /** A driver's error in our terms; anything that is not the database's fault passes as it is. */
 export function translate(error: unknown, shown: string): Error {
   if (error instanceof CroreError) return error;
