@@ -12,6 +12,8 @@ export interface PrivatePlace {
   /** What cached nodes were made of: kept. */
   memories: string;
   remove: () => void;
+  /** Where nothing came of it. */
+  removeIfEmpty: () => void;
 }
 
 /** The same file always has the same place, so that a later command finds what an earlier one has left. */
@@ -31,6 +33,7 @@ export function privatePlace(file: string): PrivatePlace {
       }
       removeIfEmpty(dir);
     },
+    removeIfEmpty: () => removeIfEmpty(dir),
   };
 }
 

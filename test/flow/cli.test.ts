@@ -1,6 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { groupLives } from '../../dist/flow/group.js';
 import { until } from '../support/wait.js';
 import { gone, logging, type Place, place } from './support.js';
 
@@ -321,7 +325,56 @@ export default flow({ a, b: node({ needs: { a } }, ({ a }: { a: number }): numbe
     const { stdout, stderr, status } = here.crore('run', 'f.ts', '--json');
     expect({ status, stderr }).toMatchObject({ status: 0 });
     expect(jsonLines(stdout).find(({ id }) => id === 'b')!.value).toBe(42);
+    here.write('f.ts', "import './nowhere.js';");
+    expect(here.crore('run', 'f.ts').stderr).toMatch(/^crore: f\.ts: cannot be loaded: .*nowhere/);
     expect(here.names).toEqual(['f.ts']);
+  });
+
+  it('say what a Node that does not know TypeScript needs', () => {
+    if ((process.features as { typescript?: unknown }).typescript) return; // this one does
+    const here = place();
+    here.write('f.ts', 'export default 5 as number;');
+    // A package without esbuild beside it.
+    const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
+    for (const name of ['crore.cjs', 'crore.bundle.js']) cpSync(join(dist, name), join(here.dir, name));
+    const { status, stderr } = spawnSync(process.execPath, ['crore.cjs', 'run', 'f.ts'], {
+      cwd: here.dir,
+      encoding: 'utf8',
+    });
+    expect(status).toBe(2);
+    expect(stderr).toMatch(
+      /f\.ts: Node [\d.]+ cannot read TypeScript: use Node 22.18 or newer, install esbuild, or compile it/,
+    );
+  });
+});
+
+describe('what a flow leaves', () => {
+  it('is nothing when there is no such flow to resume, and the runner takes no time back', () => {
+    const here = place();
+    here.write('f.json', { nodes: {} });
+    expect(here.crore('run', 'f.json', '--resume', 'nope')).toMatchObject({ status: 1, stdout: '' });
+    expect(here.names).toEqual(['f.json']);
+    expect(here.crore('run', 'f.json').stdout).toMatch(/^0 of 0 done in \d+\.\d s\n$/);
+  });
+
+  it('is not waited for when nobody reaps it', async () => {
+    // The child of `sleep` ends in a group of its own, and sleep does not care.
+    const parent = spawn('sh', ['-c', 'setsid true & echo $!; exec sleep 60'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    try {
+      const group = Number(String((await once(parent.stdout, 'data'))[0]));
+      await until('the group to have nobody but a zombie', () =>
+        /\) Z /.test(readFileSync(`/proc/${group}/stat`, 'latin1')),
+      );
+      expect(() => process.kill(-group, 0)).not.toThrow();
+      expect([groupLives(group), groupLives(2 ** 30)]).toEqual([false, false]);
+      const alive = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
+      expect(groupLives(alive.pid!)).toBe(true);
+      alive.kill('SIGKILL');
+    } finally {
+      parent.kill('SIGKILL');
+    }
   });
 });
 
