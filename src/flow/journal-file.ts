@@ -1,4 +1,14 @@
-import { closeSync, existsSync, fstatSync, futimesSync, linkSync, openSync, readSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  futimesSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { CroreError, type ErrorCode } from '../errors.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, NoJournal } from './journal.js';
@@ -122,9 +132,11 @@ export class FileJournal extends NoJournal {
     const path = this.#path(this.#number + 1);
     const draft = `${path}.${head.pid}`;
     try {
+      // A flow beside this one may just have removed it, empty.
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       this.#file = openSync(draft, 'w', 0o600);
       this.#append(JSON.stringify(head));
-      linkSync(draft, path);
+      this.#publish(draft, path, head);
       this.#number++;
       return true;
     } catch (error) {
@@ -132,6 +144,19 @@ export class FileJournal extends NoJournal {
       throw this.#translated(error);
     } finally {
       removeFile(draft);
+    }
+  }
+
+  /** Fails where the name is taken. Some file systems know no links: there the first line comes a moment after the name. */
+  #publish(draft: string, path: string, head: Head): void {
+    try {
+      linkSync(draft, path);
+    } catch (error) {
+      if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? ''))
+        throw error;
+      closeSync(this.#file!);
+      this.#file = openSync(path, 'ax', 0o600);
+      this.#append(JSON.stringify(head));
     }
   }
 

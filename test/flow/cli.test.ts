@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -349,6 +349,43 @@ export default flow({ a, b: node({ needs: { a } }, ({ a }: { a: number }): numbe
 });
 
 describe('what a flow leaves', () => {
+  it('is no function that does not listen, nor what it started, when the runner is killed', async () => {
+    const here = place();
+    here.write(
+      'f.mjs',
+      `import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { flow, node } from '${new URL('../../dist/flow/index.js', import.meta.url).href}';
+export default flow({ a: node(() => {
+  const { pid } = spawn('sleep', ['60']);
+  writeFileSync('pids', process.pid + ' ' + pid + '\\n');
+  for (;;);
+}) });`,
+    );
+    const running = here.start('run', 'f.mjs', '-q');
+    await until('the function to run', () => here.read('pids').endsWith('\n'));
+    await running.kill('SIGKILL');
+    await gone(here.read('pids').split(' ').map(Number));
+  });
+
+  it('is not seen by a reader that has gone: the flow runs to its end', async () => {
+    const here = place();
+    here.write('f.json', { nodes: { a: { run: 'echo 1' }, b: { run: 'sleep 0.2; echo b >> log', needs: ['a'] } } });
+    const running = here.start('run', 'f.json');
+    running.child.stdout!.once('data', () => running.child.stdout!.destroy());
+    expect({ code: await running.exit(), err: running.stderr }).toEqual({ code: 0, err: '' });
+    expect(here.names).toEqual(['f.json', 'log']);
+  });
+
+  it('is not taken for its own by a flow whose file is called alike', () => {
+    const here = place();
+    here.write('f.json', { nodes: { a: { run: 'true' } } });
+    here.write('f.json.run1.json', { nodes: { a: { run: 'false' } } });
+    expect(here.crore('run', 'f.json.run1.json', '-q').status).toBe(100);
+    expect(here.crore('run', 'f.json', '-q').status).toBe(0);
+    expect(readdirSync(join(here.dir, '.crore'))).toEqual(['f.json.run1.json.run1']);
+  });
+
   it('is nothing when there is no such flow to resume, and the runner takes no time back', () => {
     const here = place();
     here.write('f.json', { nodes: {} });
