@@ -57,7 +57,11 @@ export class FileJournal extends NoJournal {
   override async list(): Promise<FlowInfo[]> {
     const numbers = this.#numbers();
     this.#number = numbers.at(-1) ?? 0;
-    this.#before = numbers.flatMap((number) => readPart(this.#path(number)) ?? []);
+    try {
+      this.#before = numbers.flatMap((number) => readPart(this.#path(number)) ?? []);
+    } catch (error) {
+      throw translated(error, this.#path(this.#number));
+    }
     const last = this.#before.at(-1);
     return last ? [{ ...withoutLink(last.head), ...last.tail }] : [];
   }
@@ -141,7 +145,7 @@ export class FileJournal extends NoJournal {
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw this.#translated(error);
+      throw translated(error, this.#path(this.#number));
     } finally {
       removeFile(draft);
     }
@@ -165,14 +169,15 @@ export class FileJournal extends NoJournal {
     try {
       for (let at = 0; at < bytes.length; ) at += writeSync(this.#file!, bytes, at);
     } catch (error) {
-      throw this.#translated(error);
+      throw translated(error, this.#path(this.#number));
     }
   }
+}
 
-  #translated(error: unknown): Error {
-    const code = CODES[(error as NodeJS.ErrnoException).code ?? ''];
-    return code ? new CroreError(code, (error as Error).message, { cause: error }) : (error as Error);
-  }
+function translated(error: unknown, path: string): CroreError {
+  if (error instanceof CroreError) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new CroreError(CODES[code ?? ''] ?? 'STORE_UNREACHABLE', `${path}: ${message}`, { cause: error });
 }
 
 function isHeld({ tail, heard }: Part): boolean {
