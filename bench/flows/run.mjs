@@ -1,4 +1,5 @@
-// npm run bench:flows -- [--quick]: flows of ours beside make, ninja and snakemake, in one run. Read the ratios.
+// npm run bench:flows -- [--quick] [inMemory|durable|commands|skewed|cached …]: flows of ours beside make, ninja and snakemake,
+// in one run. Read the ratios.
 import { spawnSync } from 'node:child_process';
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +14,7 @@ const dir = mkdtempSync(join(tmpdir(), 'crore-bench-flows-'));
 const crore = fileURLToPath(new URL('../../bin/crore', import.meta.url));
 const turn = fileURLToPath(new URL('./nodes.mjs', import.meta.url));
 const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
-const row = (...cells) => console.log(`| ${cells.join(' | ')} |`);
+const row = (...cells) => console.log(`| ${cells.map((cell) => (cell === 'NaN' ? '-' : cell)).join(' | ')} |`);
 
 function head(title, ...cells) {
   console.log(`\n## ${title}\n`);
@@ -174,12 +175,11 @@ function cached() {
   row(n, time(), time());
 }
 
+const parts = { inMemory, durable, commands, skewed, cached };
+const asked = Object.keys(parts).filter((name) => process.argv.includes(name));
+
 try {
-  inMemory();
-  durable();
-  commands();
-  skewed();
-  cached();
+  for (const name of asked.length > 0 ? asked : Object.keys(parts)) parts[name]();
 } finally {
   rmSync(dir, { recursive: true, force: true });
 }

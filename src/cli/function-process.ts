@@ -5,10 +5,12 @@ import type { Task } from '../flow/task.js';
 
 /** The program of a worker process: loads the module once, then calls its functions one after the other. */
 const running = new Map<number, Task>();
+// The line to the runner keeps this process alive; without it there is nothing left to do.
+process.on('disconnect', () => process.exit(0));
 const graph = await loadModule(process.argv[2]!);
 
 function say(answer: Answer): void {
-  process.send!(answer);
+  if (process.connected) process.send!(answer);
 }
 
 async function obey(order: Order): Promise<void> {
@@ -44,7 +46,5 @@ function writable<T extends { value?: unknown }>(outcome: T): T | { exit: number
   }
 }
 
-// The line to the runner keeps this process alive; without it there is nothing left to do.
-process.on('disconnect', () => process.exit(0));
 process.on('message', (order) => void obey(order as Order));
 say({ ready: true });

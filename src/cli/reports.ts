@@ -18,6 +18,8 @@ export interface ReportOptions {
 /** Everything the command line asked to be told; files are opened now, so that a bad name stops nothing half-way. */
 export function makeReports(graph: Graph, options: ReportOptions, only: number | undefined): Watcher[] {
   const watchers: Watcher[] = [];
+  // Nobody reads any more, as after `| head -1`: the flow goes on in silence.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const total = () => only ?? graph.ids.length;
   if (options.json) watchers.push(new JsonEvents(gathered((text) => process.stdout.write(text))));
   const out = options.json ? process.stderr : process.stdout;

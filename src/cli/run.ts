@@ -89,7 +89,10 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
     return 0;
   }
   if (start.place) makePlace(source);
-  const started = await startFlow(graph, start);
+  const started = await startFlow(graph, start).catch((error) => {
+    start.place?.removeIfEmpty();
+    throw error;
+  });
   const release = hearSignals(started);
   try {
     const state = await started.finish();

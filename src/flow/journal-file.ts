@@ -1,4 +1,14 @@
-import { closeSync, existsSync, fstatSync, futimesSync, linkSync, openSync, readSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  futimesSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { CroreError, type ErrorCode } from '../errors.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, NoJournal } from './journal.js';
@@ -47,7 +57,11 @@ export class FileJournal extends NoJournal {
   override async list(): Promise<FlowInfo[]> {
     const numbers = this.#numbers();
     this.#number = numbers.at(-1) ?? 0;
-    this.#before = numbers.flatMap((number) => readPart(this.#path(number)) ?? []);
+    try {
+      this.#before = numbers.flatMap((number) => readPart(this.#path(number)) ?? []);
+    } catch (error) {
+      throw translated(error, this.#path(this.#number));
+    }
     const last = this.#before.at(-1);
     return last ? [{ ...withoutLink(last.head), ...last.tail }] : [];
   }
@@ -122,16 +136,31 @@ export class FileJournal extends NoJournal {
     const path = this.#path(this.#number + 1);
     const draft = `${path}.${head.pid}`;
     try {
+      // A flow beside this one may just have removed it, empty.
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       this.#file = openSync(draft, 'w', 0o600);
       this.#append(JSON.stringify(head));
-      linkSync(draft, path);
+      this.#publish(draft, path, head);
       this.#number++;
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw this.#translated(error);
+      throw translated(error, this.#path(this.#number));
     } finally {
       removeFile(draft);
+    }
+  }
+
+  /** Fails where the name is taken. Some file systems know no links: there the first line comes a moment after the name. */
+  #publish(draft: string, path: string, head: Head): void {
+    try {
+      linkSync(draft, path);
+    } catch (error) {
+      if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? ''))
+        throw error;
+      closeSync(this.#file!);
+      this.#file = openSync(path, 'ax', 0o600);
+      this.#append(JSON.stringify(head));
     }
   }
 
@@ -140,14 +169,15 @@ export class FileJournal extends NoJournal {
     try {
       for (let at = 0; at < bytes.length; ) at += writeSync(this.#file!, bytes, at);
     } catch (error) {
-      throw this.#translated(error);
+      throw translated(error, this.#path(this.#number));
     }
   }
+}
 
-  #translated(error: unknown): Error {
-    const code = CODES[(error as NodeJS.ErrnoException).code ?? ''];
-    return code ? new CroreError(code, (error as Error).message, { cause: error }) : (error as Error);
-  }
+function translated(error: unknown, path: string): CroreError {
+  if (error instanceof CroreError) return error;
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new CroreError(CODES[code ?? ''] ?? 'STORE_UNREACHABLE', `${path}: ${message}`, { cause: error });
 }
 
 function isHeld({ tail, heard }: Part): boolean {

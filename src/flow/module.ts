@@ -46,6 +46,10 @@ async function importTypeScript(path: string): Promise<{ default?: unknown }> {
   writeFileSync(target, built);
   try {
     return await import(pathToFileURL(target).href);
+  } catch (error) {
+    // Nobody knows the file that was made of it.
+    if (error instanceof Error) error.message = error.message.replaceAll(target, path);
+    throw error;
   } finally {
     rmSync(target, { force: true });
     if (!existed) removeIfEmpty(dir);

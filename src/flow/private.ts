@@ -12,6 +12,8 @@ export interface PrivatePlace {
   /** What cached nodes were made of: kept. */
   memories: string;
   remove: () => void;
+  /** Where nothing came of it. */
+  removeIfEmpty: () => void;
 }
 
 /** The same file always has the same place, so that a later command finds what an earlier one has left. */
@@ -19,18 +21,17 @@ export function privatePlace(file: string): PrivatePlace {
   const path = resolve(file);
   const dir = join(dirname(path), '.crore');
   const base = join(dir, basename(path));
-  const journal = `${base}.run`;
+  // Nobody else's, such as those of a file whose name begins alike.
+  const ours = new RegExp(`^${escaped(basename(path))}\\.(run\\d+(\\.\\d+)?|db(-wal|-shm|-journal)?)$`);
   return {
-    journal,
+    journal: `${base}.run`,
     store: `sqlite:${base}.db`,
     memories: `sqlite:${base}.cache`,
     remove: () => {
-      for (const name of namesIn(dir)) {
-        const found = join(dir, name);
-        if (found.startsWith(journal) || found.startsWith(`${base}.db`)) removeFile(found);
-      }
+      for (const name of namesIn(dir)) if (ours.test(name)) removeFile(join(dir, name));
       removeIfEmpty(dir);
     },
+    removeIfEmpty: () => removeIfEmpty(dir),
   };
 }
 
@@ -43,6 +44,10 @@ export function makePlace(file: string): void {
     const { code } = error as NodeJS.ErrnoException;
     throw new CroreError('STORE_READONLY', `cannot make ${dir} (${code}): give --store sqlite:FILE`);
   }
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
 export function namesIn(dir: string): string[] {

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { CroreError } from '../errors.js';
+import { guarded } from './guarded.js';
 import type { Renewal } from './renewal.js';
 import { type Executor, limitTime, type Outcome, type Task } from './task.js';
 
@@ -28,6 +29,7 @@ export class Processes implements Executor {
   readonly keepsTime = true;
   readonly #idle: FunctionProcess[] = [];
   readonly #all = new Set<FunctionProcess>();
+  readonly #guarded = guarded();
   #stillborn = 0;
   #next = 0;
 
@@ -57,17 +59,22 @@ export class Processes implements Executor {
 
   async close(): Promise<void> {
     await Promise.all([...this.#all].map((worker) => worker.end()));
+    this.#guarded.guard.close();
   }
 
   #start(): FunctionProcess {
     const taken = new Set([...this.#all].map(({ slot }) => slot));
     let slot = 0;
     while (taken.has(slot)) slot++;
-    const worker: FunctionProcess = new FunctionProcess(this.module, slot, () => {
+    const { guard, env } = this.#guarded;
+    guard.ready();
+    const worker: FunctionProcess = new FunctionProcess(this.module, env, slot, () => {
+      if (worker.pid) guard.forget(worker.pid);
       this.#all.delete(worker);
       const place = this.#idle.indexOf(worker);
       if (place >= 0) this.#idle.splice(place, 1);
     });
+    if (worker.pid) guard.watch(worker.pid);
     this.#all.add(worker);
     return worker;
   }
@@ -93,12 +100,15 @@ class FunctionProcess {
 
   constructor(
     module: string,
+    env: NodeJS.ProcessEnv,
     readonly slot: number,
     onGone: () => void,
   ) {
     const program = fileURLToPath(new URL('../cli/function-process.js', import.meta.url));
     // Its standard output is not ours: results and events of the runner go there.
-    this.#child = fork(program, [module], { stdio: ['ignore', 2, 2, 'ipc'], serialization: 'json' });
+    const stdio = ['ignore', 2, 2, 'ipc'] as const;
+    // It leads a group, which ends as a whole: a function may have started processes.
+    this.#child = fork(program, [module], { stdio: [...stdio], serialization: 'json', env, detached: true });
     this.#child.on('message', (answer: Answer) => this.#heard(answer));
     this.ready = new Promise((resolve) => {
       this.#tellReady = resolve;
@@ -114,6 +124,10 @@ class FunctionProcess {
     });
   }
 
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   run(call: number, { id, node: _, spec, attempt, needs, part, item }: Task): Promise<Outcome> {
     this.#count++;
     const node = part === undefined ? id : id.slice(0, id.lastIndexOf('['));
@@ -127,11 +141,11 @@ class FunctionProcess {
   stop(why: string): void {
     const call = this.#current?.call;
     if (call === undefined) {
-      if (!this.#isReady) this.#child.kill('SIGKILL');
+      if (!this.#isReady) this.#kill();
       return;
     }
     this.#child.send({ stop: call, why } satisfies Order, () => {});
-    this.#killer = setTimeout(() => this.#child.kill('SIGKILL'), GRACE);
+    this.#killer = setTimeout(() => this.#kill(), GRACE);
   }
 
   get death(): Outcome {
@@ -145,9 +159,17 @@ class FunctionProcess {
   /** An idle one ends by itself when the line is cut; a busy one is killed. */
   end(): Promise<void> {
     this.dead = true;
-    if (this.#current) this.#child.kill('SIGKILL');
+    if (this.#current) this.#kill();
     else if (this.#child.connected) this.#child.disconnect();
     return this.#gone;
+  }
+
+  #kill(): void {
+    try {
+      process.kill(-this.#child.pid!, 'SIGKILL');
+    } catch {
+      // gone
+    }
   }
 
   #heard(answer: Answer): void {
@@ -166,6 +188,7 @@ class FunctionProcess {
 
   #over(how: string): void {
     this.dead = true;
+    this.#kill(); // whatever it left behind
     this.last = how;
     clearTimeout(this.#killer);
     this.stillborn = !this.#isReady;

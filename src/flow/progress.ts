@@ -1,3 +1,4 @@
+import { now } from './now.js';
 import type { Run } from './run.js';
 import type { End } from './spec.js';
 import type { Outcome, Task } from './task.js';
@@ -77,7 +78,7 @@ export class Progress implements Watcher {
     const state = run.halted === undefined ? '' : `${run.halted}: `;
     if (!this.quiet || failed > 0)
       this.#print(
-        `${state}${done} of ${this.total(run)} done${words} in ${((Date.now() - run.startedAt) / 1_000).toFixed(1)} s\n`,
+        `${state}${done} of ${this.total(run)} done${words} in ${((now() - run.startedAt) / 1_000).toFixed(1)} s\n`,
       );
   }
 
@@ -99,23 +100,23 @@ export class Progress implements Watcher {
 
   #draw(): void {
     const run = this.#run!;
-    const text = progressLine(run, this.total(run), this.#restored, Date.now());
+    const text = progressLine(run, this.total(run), this.#restored, now());
     if (this.screen.live) this.screen.write(`\r\x1b[K${text.slice(0, this.screen.columns() - 1)}`);
     else if (!this.#talks || run.running.size > 0) this.screen.write(`${text}\n`);
   }
 }
 
 /** How far it is, of how many, how long it will take, and what has been running longest. */
-export function progressLine(run: Run, total: number, restored: number, now: number): string {
+export function progressLine(run: Run, total: number, restored: number, time: number): string {
   const { done, failed, skipped, cancelled } = run.counts;
   const ended = done + failed + skipped + cancelled;
   const fresh = ended - restored;
-  const elapsed = now - run.startedAt;
+  const elapsed = time - run.startedAt;
   const eta = fresh > 0 ? `, ${duration(((total - ended) * elapsed) / fresh)} to go` : '';
   let longest: Task | undefined;
   for (const task of run.running) if (!longest || task.startedAt < longest.startedAt) longest = task;
   const bad = failed > 0 ? `, ${failed} failed` : '';
-  const slow = longest ? `; longest ${longest.id} ${duration(now - longest.startedAt)}` : '';
+  const slow = longest ? `; longest ${longest.id} ${duration(time - longest.startedAt)}` : '';
   const percent = total === 0 ? 100 : Math.floor((ended * 100) / total);
   return `[${ended}/${total}] ${percent}% ${run.running.size} running${bad}${eta}${slow}`;
 }

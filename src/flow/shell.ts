@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import type { Guard } from '../ring/guard.js';
 import { randomToken } from '../ring/random.js';
 import { Captured } from './captured.js';
+import { groupLives } from './group.js';
 
 export interface ShellEnd {
   exit: number;
@@ -12,6 +13,8 @@ export interface ShellEnd {
 
 /** How long a command that was told to end may take before it is killed, in milliseconds. */
 const GRACE = 3_000;
+/** How long the kernel may take to end what was killed. */
+const AFTER_KILL = 1_000;
 
 /**
  * A long-lived `sh` that runs one command after another, each in a subshell: starting a process from Node blocks the event
@@ -23,6 +26,8 @@ export class Shell {
   readonly #child: ChildProcess;
   #current: { stdout: Captured; stderr: Captured; resolve: (end: ShellEnd) => void } | undefined;
   #killer: NodeJS.Timeout | undefined;
+  /** Nobody is waited for after this moment. */
+  #until = Number.POSITIVE_INFINITY;
   #dead = false;
   /** Commands it has run. */
   count = 0;
@@ -70,7 +75,9 @@ export class Shell {
   /** Ends the command and everything it started: asked first, killed after the grace. */
   stop(): void {
     this.#signal('SIGTERM');
-    this.#killer ??= setTimeout(() => this.#signal('SIGKILL'), GRACE);
+    if (this.#killer) return;
+    this.#until = performance.now() + GRACE + AFTER_KILL;
+    this.#killer = setTimeout(() => this.#signal('SIGKILL'), GRACE);
   }
 
   /** Ends an idle shell, and whatever its commands left behind in its group. */
@@ -113,8 +120,8 @@ export class Shell {
   /** The shell itself is gone: told to stop, or killed by its own command. Others of its group may need the grace. */
   #exited(exit: number): void {
     this.#dead = true;
-    const alive = this.#killer !== undefined && this.#groupLives();
-    if (alive) setTimeout(() => this.#exited(exit), 20);
+    const wait = this.#killer !== undefined && performance.now() < this.#until;
+    if (wait && groupLives(this.#child.pid!)) setTimeout(() => this.#exited(exit), 20);
     else this.#gone(exit, 'its shell was killed');
   }
 
@@ -128,14 +135,5 @@ export class Shell {
     if (!current) return;
     if (this.#killer === undefined) current.stderr.note(why);
     current.resolve({ exit: exit === 0 ? 1 : exit, stdout: current.stdout, stderr: current.stderr });
-  }
-
-  #groupLives(): boolean {
-    try {
-      process.kill(-this.#child.pid!, 0);
-      return true;
-    } catch {
-      return false;
-    }
   }
 }

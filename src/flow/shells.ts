@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process';
-import { Guard } from '../ring/guard.js';
-import { randomToken } from '../ring/random.js';
+import type { Guard } from '../ring/guard.js';
+import { guarded } from './guarded.js';
 import { quote } from './quote.js';
 import type { Renewal } from './renewal.js';
 import { Shell, type ShellEnd } from './shell.js';
@@ -25,10 +24,9 @@ export class Shells implements Executor {
   readonly #slots: boolean[] = [];
 
   constructor(private readonly options: ShellsOptions) {
-    // Descendants that leave the process group are found by this mark when the runner is killed.
-    const mark = randomToken().toString('hex');
-    this.#guard = new Guard(spawn, `CRORE_RUN=${mark}`, () => {});
-    this.#env = { ...process.env, ...options.env, CRORE_RUN: mark, CRORE_FLOW: options.flow };
+    const { guard, env } = guarded();
+    this.#guard = guard;
+    this.#env = { ...env, ...options.env, CRORE_RUN: env.CRORE_RUN, CRORE_FLOW: options.flow };
   }
 
   async run(task: Task): Promise<Outcome> {

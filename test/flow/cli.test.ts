@@ -1,6 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { groupLives } from '../../dist/flow/group.js';
 import { until } from '../support/wait.js';
 import { gone, logging, type Place, place } from './support.js';
 
@@ -321,7 +325,93 @@ export default flow({ a, b: node({ needs: { a } }, ({ a }: { a: number }): numbe
     const { stdout, stderr, status } = here.crore('run', 'f.ts', '--json');
     expect({ status, stderr }).toMatchObject({ status: 0 });
     expect(jsonLines(stdout).find(({ id }) => id === 'b')!.value).toBe(42);
+    here.write('f.ts', "import './nowhere.js';");
+    expect(here.crore('run', 'f.ts').stderr).toMatch(/^crore: f\.ts: cannot be loaded: .*nowhere/);
     expect(here.names).toEqual(['f.ts']);
+  });
+
+  it('say what a Node that does not know TypeScript needs', () => {
+    if ((process.features as { typescript?: unknown }).typescript) return; // this one does
+    const here = place();
+    here.write('f.ts', 'export default 5 as number;');
+    // A package without esbuild beside it.
+    const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
+    for (const name of ['crore.cjs', 'crore.bundle.js']) cpSync(join(dist, name), join(here.dir, name));
+    const { status, stderr } = spawnSync(process.execPath, ['crore.cjs', 'run', 'f.ts'], {
+      cwd: here.dir,
+      encoding: 'utf8',
+    });
+    expect(status).toBe(2);
+    expect(stderr).toMatch(
+      /f\.ts: Node [\d.]+ cannot read TypeScript: use Node 22.18 or newer, install esbuild, or compile it/,
+    );
+  });
+});
+
+describe('what a flow leaves', () => {
+  it('is no function that does not listen, nor what it started, when the runner is killed', async () => {
+    const here = place();
+    here.write(
+      'f.mjs',
+      `import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { flow, node } from '${new URL('../../dist/flow/index.js', import.meta.url).href}';
+export default flow({ a: node(() => {
+  const { pid } = spawn('sleep', ['60']);
+  writeFileSync('pids', process.pid + ' ' + pid + '\\n');
+  for (;;);
+}) });`,
+    );
+    const running = here.start('run', 'f.mjs', '-q');
+    await until('the function to run', () => here.read('pids').endsWith('\n'));
+    await running.kill('SIGKILL');
+    await gone(here.read('pids').split(' ').map(Number));
+  });
+
+  it('is not seen by a reader that has gone: the flow runs to its end', async () => {
+    const here = place();
+    here.write('f.json', { nodes: { a: { run: 'echo 1' }, b: { run: 'sleep 0.2; echo b >> log', needs: ['a'] } } });
+    const running = here.start('run', 'f.json');
+    running.child.stdout!.once('data', () => running.child.stdout!.destroy());
+    expect({ code: await running.exit(), err: running.stderr }).toEqual({ code: 0, err: '' });
+    expect(here.names).toEqual(['f.json', 'log']);
+  });
+
+  it('is not taken for its own by a flow whose file is called alike', () => {
+    const here = place();
+    here.write('f.json', { nodes: { a: { run: 'true' } } });
+    here.write('f.json.run1.json', { nodes: { a: { run: 'false' } } });
+    expect(here.crore('run', 'f.json.run1.json', '-q').status).toBe(100);
+    expect(here.crore('run', 'f.json', '-q').status).toBe(0);
+    expect(readdirSync(join(here.dir, '.crore'))).toEqual(['f.json.run1.json.run1']);
+  });
+
+  it('is nothing when there is no such flow to resume, and the runner takes no time back', () => {
+    const here = place();
+    here.write('f.json', { nodes: {} });
+    expect(here.crore('run', 'f.json', '--resume', 'nope')).toMatchObject({ status: 1, stdout: '' });
+    expect(here.names).toEqual(['f.json']);
+    expect(here.crore('run', 'f.json').stdout).toMatch(/^0 of 0 done in \d+\.\d s\n$/);
+  });
+
+  it('is not waited for when nobody reaps it', async () => {
+    // The child of `sleep` ends in a group of its own, and sleep does not care.
+    const parent = spawn('sh', ['-c', 'setsid true & echo $!; exec sleep 60'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    try {
+      const group = Number(String((await once(parent.stdout, 'data'))[0]));
+      await until('the group to have nobody but a zombie', () =>
+        /\) Z /.test(readFileSync(`/proc/${group}/stat`, 'latin1')),
+      );
+      expect(() => process.kill(-group, 0)).not.toThrow();
+      expect([groupLives(group), groupLives(2 ** 30)]).toEqual([false, false]);
+      const alive = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
+      expect(groupLives(alive.pid!)).toBe(true);
+      alive.kill('SIGKILL');
+    } finally {
+      parent.kill('SIGKILL');
+    }
   });
 });
 

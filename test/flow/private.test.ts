@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HOLD } from '../../dist/flow/journal.js';
@@ -119,6 +119,16 @@ describe('a private flow', () => {
     expect(run('--resume', '-j', '1', '--launcher', 'env')).toBe(0);
     expect(here.lines('log')).toEqual(['a', 'b', 'c', 'd']);
     expect(here.names).toEqual(['f.json', 'log']);
+  });
+
+  it('names the file that it cannot read', () => {
+    const here = place();
+    here.write('f.json', { nodes: { a: { run: 'echo ran >> log' } } });
+    mkdirSync(join(here.dir, '.crore', 'f.json.run1'), { recursive: true });
+    const { status, stderr } = here.crore('run', 'f.json', '-q');
+    expect({ status, lines: stderr.split('\n').length }).toEqual({ status: 69, lines: 2 });
+    expect(stderr).toMatch(/^crore: .*f\.json\.run1: EISDIR/);
+    expect(here.read('log')).toBe('');
   });
 
   it('keeps each end in a file before what needs it starts', async () => {
