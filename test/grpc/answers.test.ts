@@ -1,9 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { open } from '../../dist/index.js';
 import { DEFAULT_SPEC } from '../../dist/job/spec.js';
+import { die } from '../../dist/job/transitions.js';
 import { openStore } from '../../dist/store/open.js';
 import type { Store } from '../../dist/store/store.js';
-import { until } from '../support/wait.js';
 import { startServer, type TestServer } from './support/server.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -48,8 +47,7 @@ async function serve(): Promise<TestServer & { read: { bytes: number } }> {
 async function fill(server: TestServer, count: number, size: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_x, i) => `j${i}`);
   const payload = JSON.stringify('x'.repeat(size));
-  for (const id of ids)
-    await server.store.add('q', [{ id, payload, priority: 0, spec: { ...DEFAULT_SPEC, attempts: 1 } }]);
+  for (const id of ids) await server.store.add('q', [{ id, payload, priority: 0, spec: DEFAULT_SPEC }]);
   return ids;
 }
 
@@ -114,16 +112,14 @@ describe('answers are cut by bytes before they are in memory', () => {
   it('ListDead gives the newest that fit', async () => {
     const server = await serve();
     await fill(server, 40, MB);
-    const crore = await open(`grpc://${server.address}`, { onError: () => {} });
-    cleanups.push(() => crore.close());
-    const worker = crore.queue('q').work(
-      () => {
-        throw new Error('no');
-      },
-      { concurrency: 4 },
-    );
-    await until('all are dead', async () => (await server.store.count('q')).dead === 40);
-    await worker.close();
+    const session = { queue: 'q', worker: 'w', lease: 60_000 };
+    await server.store.join('q', 'w', { lease: 60_000, info: '' });
+    const { entries } = await server.store.claim(session, 40);
+    const settlements = entries.map(({ lease, job }) => {
+      const { spec, priority } = job!;
+      return { lease, move: die(job!, 'no'), spec, priority };
+    });
+    await server.store.settle('q', settlements);
     server.read.bytes = 0;
     const { body } = await ask(server, 'ListDead', { limit: 1_000 });
     expect(body.jobs.length).toBeGreaterThan(10);
