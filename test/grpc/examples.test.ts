@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, type TestContext } from 'vitest';
 import { goTools, pythonTools } from './support/generators.js';
 import { startServer, type TestServer } from './support/server.js';
 
@@ -45,6 +45,11 @@ function run(
   });
 }
 
+function skip(context: TestContext, why: string): void {
+  console.warn(`${context.task.name}: skipped, ${why}`);
+  context.skip(why);
+}
+
 const payloads = (count: number) =>
   Array.from({ length: count }, (_x, i) => ({ id: `j${i}`, payload: `{"to":"user${i}"}` }));
 
@@ -61,7 +66,7 @@ describe('the examples run', () => {
     'Python: a worker generated from the proto files',
     async (context) => {
       const tools = pythonTools(python);
-      if ('missing' in tools) return context.skip(tools.missing);
+      if ('missing' in tools) return skip(context, tools.missing);
       const { env } = tools;
       const server = await serve();
       const args = [
@@ -97,7 +102,7 @@ describe('the examples run', () => {
     'Go: a producer generated from the proto files',
     async (context) => {
       const tools = goTools(join(root, 'examples/go'));
-      if ('missing' in tools) return context.skip(tools.missing);
+      if ('missing' in tools) return skip(context, tools.missing);
       const { env } = tools;
       const server = await serve();
       const place = join(dir, 'go');
