@@ -16,6 +16,7 @@ import { Bypass, CALL_WINDOW } from './bypass.js';
 import { Call } from './call.js';
 import { Caretaker } from './care.js';
 import type { LakhPolicy, Log, ServerContext, ServerLimits } from './context.js';
+import { LARGEST_ANSWER } from './crore/pages.js';
 import { Health } from './health.js';
 import { type Handler, httpServer } from './http.js';
 import { LakhDoor } from './lakh/door.js';
@@ -122,7 +123,7 @@ export class Server {
       interceptors: [translating(this.#context)],
       // A batch of jobs is one message here, where lakh has one job in each.
       readMaxBytes: 4 * limits.message,
-      writeMaxBytes: 64 * 1024 * 1024,
+      writeMaxBytes: LARGEST_ANSWER,
     });
     this.#adapter = adapter;
     this.#servers.push(...(await listenAll(addresses, () => this.#make())));

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { WorkResponseSchema } from '../../proto/crore/v1/crore_pb.js';
 import type { Job } from '../../proto/crore/v1/job_pb.js';
+import { Portion } from '../portion.js';
 
 type Response = MessageInitShape<typeof WorkResponseSchema>;
 
@@ -11,6 +12,7 @@ const MOST_BYTES = 2 * 1024 * 1024;
 
 /** What waits to go to a worker: all that has gathered goes as one message. */
 export class Outbox {
+  readonly #portion = new Portion(MOST_BYTES);
   #opened: Response['opened'];
   #jobs: Job[] = [];
   #bytes = 0;
@@ -30,17 +32,25 @@ export class Outbox {
     this.#tell();
   }
 
-  /** So much waits for the reader that nothing should be claimed for it. */
-  get full(): boolean {
-    return this.#bytes > MOST_BYTES;
+  /** How many more jobs may be claimed for the reader, besides those asked for. */
+  space(asked: number): number {
+    return this.#portion.room(this.#bytes, asked);
   }
 
   jobs(jobs: readonly Job[]): void {
+    let bytes = 0;
     for (const job of jobs) {
       this.#jobs.push(job);
-      this.#bytes += sizeOf(job);
+      bytes += sizeOf(job);
     }
+    this.#bytes += bytes;
+    this.#portion.seen(jobs.length, bytes);
     this.#tell();
+  }
+
+  /** Tokens of the jobs that have not gone to the reader. */
+  unsent(): string[] {
+    return this.#jobs.map(({ token }) => token);
   }
 
   settled(token: string, applied: boolean): void {

@@ -22,13 +22,14 @@ import { Awaited } from './awaited.js';
 import { breadthService } from './breadth.js';
 import { listenTo } from './listen.js';
 import { giveBack, OUTCOMES } from './outcome.js';
+import { getFitting, listFitting, MOST_ANSWERED, sizeOf } from './pages.js';
 import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';
 
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
 const LONGEST_LEASE = 86_400_000;
 const LONGEST_CURSOR = 4_096;
-/** Payload of one answer. */
-const MOST_CLAIMED = 16 * 1024 * 1024;
+/** Read with their payloads, though only their ids are wanted. */
+const DEAD_AT_ONCE = 50;
 
 /** Every call of crore.v1 but the worker stream: decode, one call of the engine or store, encode. */
 export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Crore>, 'work'> {
@@ -74,7 +75,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     },
 
     get: async ({ queue, ids }) => {
-      const jobs = await store.get(queueName(queue), idsOf(ids));
+      const jobs = await getFitting(store, queueName(queue), idsOf(ids));
       return { found: jobs.map((job) => ({ job: job && fromJob(job) })) };
     },
     list: async ({ queue, state, limit, cursor }) => {
@@ -82,7 +83,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       if (cursor.length > LONGEST_CURSOR)
         throw new CroreError('BAD_OPTION', 'the cursor is not one that List returned');
       const known = { state: toState(state), limit: most, cursor: cursor === '' ? undefined : cursor };
-      const page = await store.list(queueName(queue), known);
+      const page = await listFitting(store, queueName(queue), known);
       return { jobs: page.jobs.map(fromJob), cursor: page.cursor ?? '' };
     },
     stats: async ({ queues }) => {
@@ -99,8 +100,9 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       const jobs: Job[] = [];
       let bytes = 0;
       for await (const job of deadJobs(engine, queue === '' ? undefined : [queueName(queue)])) {
-        bytes += job.payload.length;
-        if (jobs.push(job) >= most || bytes > MOST_CLAIMED) break;
+        bytes += sizeOf(job);
+        if (bytes > MOST_ANSWERED && jobs.length > 0) break;
+        if (jobs.push(job) >= most) break;
       }
       return { jobs: jobs.map(fromJob) };
     },
@@ -185,7 +187,7 @@ async function fitting({ engine }: ServerContext, queue: string, entries: Entry[
   let bytes = 0;
   const cut = entries.findIndex(({ job, task }, i) => {
     bytes += (job ? job.payload : task!).length;
-    return bytes > MOST_CLAIMED && i > 0;
+    return bytes > MOST_ANSWERED && i > 0;
   });
   if (cut < 0) return entries;
   const back = entries.slice(cut).map(giveBack);
@@ -246,7 +248,7 @@ async function onDead(
   for (const page of chunks(ids, () => 0)) count += (await act(idsOf(page))).filter(Boolean).length;
   if (ids.length > 0) return BigInt(count);
   for (;;) {
-    const { jobs } = await engine.store.list(queue, { state: 'dead', limit: 500 });
+    const { jobs } = await engine.store.list(queue, { state: 'dead', limit: DEAD_AT_ONCE });
     const done = jobs.length === 0 ? 0 : (await act(jobs.map(({ id }) => id))).filter(Boolean).length;
     if (done === 0) return BigInt(count);
     count += done;

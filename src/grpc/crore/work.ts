@@ -152,10 +152,10 @@ export class WorkStream {
 
   /** The queues take turns; nothing is claimed for a worker that has not been heard of for a whole lease. */
   #claim(): void {
-    if (this.#over || this.#draining || this.#outbox.full) return;
+    if (this.#over || this.#draining) return;
     if (performance.now() - this.#seenAt > this.#lease) return;
     for (let i = 0; i < this.#sources.length; i++) {
-      const room = Math.min(this.#credit - this.#asked, MAX_BATCH / 2);
+      const room = Math.min(this.#credit - this.#asked, this.#outbox.space(this.#asked), MAX_BATCH / 2);
       if (room <= 0) return;
       this.#turn = (this.#turn + 1) % this.#sources.length;
       const source = this.#sources[this.#turn]!;
@@ -243,9 +243,12 @@ export class WorkStream {
     if (asked) this.#outbox.beat();
   }
 
-  /** After a proper goodbye everything in hand goes back at once; else its leases run out, for it may still be worked on. */
+  /** After a proper goodbye everything in hand goes back at once; else what was sent keeps its leases, for it may still be worked on. */
   async #leave(): Promise<void> {
-    if (this.#clean) for (const { source, entry } of this.#held.values()) source.giveBack([entry]);
+    for (const token of this.#clean ? this.#held.keys() : this.#outbox.unsent()) {
+      const held = this.#held.get(token);
+      if (held) held.source.giveBack([held.entry]);
+    }
     this.#held.clear();
     await Promise.all(this.#sources.map((source) => source.leave()));
   }

@@ -1,7 +1,8 @@
 import type { Engine } from '../../engine/engine.js';
 import type { Job } from '../../job/job.js';
 
-const PAGE = 100;
+/** Each queue's line has its newest job in memory; the pages behind it grow. */
+const MOST = 32;
 
 /** Dead jobs of these queues (all when undefined), newest first, for as long as somebody wants the next. */
 export async function* deadJobs(engine: Engine, queues?: readonly string[]): AsyncGenerator<Job> {
@@ -27,11 +28,13 @@ function endOf(job: Job): number {
 function lineOf({ store }: Engine, queue: string): { page: Job[]; next: () => Promise<boolean> } {
   let cursor: string | undefined;
   let over = false;
+  let limit = 1;
   const line = {
     page: [] as Job[],
     async next(): Promise<boolean> {
       while (!over && line.page.length === 0) {
-        const page = await store.list(queue, { state: 'dead', limit: PAGE, cursor });
+        const page = await store.list(queue, { state: 'dead', limit, cursor });
+        limit = Math.min(2 * limit, MOST);
         line.page = page.jobs;
         cursor = page.cursor;
         over = cursor === undefined;

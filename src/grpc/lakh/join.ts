@@ -6,6 +6,7 @@ import { Deadlines } from '../../worker/deadlines.js';
 import type { Call } from '../call.js';
 import type { ServerContext } from '../context.js';
 import { FrameReader } from '../frames.js';
+import { Portion } from '../portion.js';
 import { Refusal, statusOf } from '../status.js';
 import type { Feeder, Held, Taker } from './feeder.js';
 import { readResult, type WireResult } from './reader.js';
@@ -29,6 +30,7 @@ interface Hooks {
 export class Consumer implements Taker {
   asked = 0;
   readonly #window = new Window(MOST_UNREPORTED);
+  readonly #portion = new Portion(MOST_BYTES);
   readonly #writer = new JobWriter();
   readonly #deadlines = new Deadlines<Held>((held) => this.#expire(held));
   readonly #out = new Set<Held>();
@@ -66,8 +68,10 @@ export class Consumer implements Taker {
   }
 
   room(reserved: boolean): number {
-    if (this.#leaving || this.call.ended || this.call.stream.writableLength > MOST_BYTES) return 0;
-    const room = (reserved ? this.#window.size - this.#out.size : MOST_FLYING - this.#flyingCount) - this.asked;
+    if (this.#leaving || this.call.ended) return 0;
+    const fits = this.#portion.room(this.call.stream.writableLength, this.asked);
+    const count = (reserved ? this.#window.size - this.#out.size : MOST_FLYING - this.#flyingCount) - this.asked;
+    const room = Math.min(count, fits);
     if (room <= 1 || this.feeders.size === 1) return room;
     // A name with a backlog leaves room for the others.
     let hungry = 0;
@@ -124,7 +128,9 @@ export class Consumer implements Taker {
     const flight = { feeder, entries };
     this.#flying.add(flight);
     this.#flyingCount += entries.length;
-    this.call.send(this.#writer.take(), (error) => {
+    const bytes = this.#writer.take();
+    this.#portion.seen(entries.length, bytes.length);
+    this.call.send(bytes, (error) => {
       if (!this.#flying.delete(flight)) return;
       this.#flyingCount -= entries.length;
       if (error) this.#undo(flight);

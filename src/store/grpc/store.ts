@@ -168,9 +168,14 @@ export class GrpcStore implements Store {
   }
 
   async get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
-    if (ids.length === 0) return [];
-    const { value } = await this.#call((options) => this.#client.get({ queue, ids: [...ids] }, options));
-    return value.found.map(({ job }) => job && toJob(job));
+    const jobs: (Job | undefined)[] = [];
+    while (jobs.length < ids.length) {
+      const rest = ids.slice(jobs.length);
+      const { value } = await this.#call((options) => this.#client.get({ queue, ids: rest }, options));
+      if (value.found.length === 0) throw new CroreError('STORE_UNREACHABLE', 'the server tells nothing about a job');
+      jobs.push(...value.found.map(({ job }) => job && toJob(job)));
+    }
+    return jobs;
   }
 
   async list(queue: string, { state, limit, cursor }: ListOptions): Promise<Page> {

@@ -7,6 +7,9 @@ export const [DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUA
 export const [END_STREAM, END_HEADERS, PADDED] = [1, 4, 8];
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
+/** The setting of the window of calls, and its value. */
+const WIDE = Buffer.from([0, 4, 0x7f, 0, 0, 0]);
+
 export interface Frame {
   type: number;
   flags: number;
@@ -58,17 +61,22 @@ export class Wire {
   #initial = 65_535;
   #rest = Buffer.alloc(0);
 
-  private constructor(readonly socket: Socket) {
+  private constructor(
+    readonly socket: Socket,
+    wide: boolean,
+  ) {
     socket.on('data', (chunk: Buffer) => this.#hear(chunk));
     socket.on('error', () => {});
-    socket.write(Buffer.concat([PREFACE, frame(SETTINGS, 0, 0)]));
+    socket.write(Buffer.concat([PREFACE, frame(SETTINGS, 0, 0, wide ? WIDE : undefined)]));
+    if (wide) socket.write(frame(WINDOW_UPDATE, 0, 0, WIDE.subarray(2)));
   }
 
-  static async dial(address: string): Promise<Wire> {
+  /** `wide`: the server may send as much as the sockets take. */
+  static async dial(address: string, { wide = false } = {}): Promise<Wire> {
     const [host, port] = address.split(':');
     const socket = connect(Number(port), host);
     await once(socket, 'connect');
-    return new Wire(socket);
+    return new Wire(socket, wide);
   }
 
   open(id: number, path: string, headers: Record<string, string> = {}): void {

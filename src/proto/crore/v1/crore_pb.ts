@@ -592,6 +592,8 @@ export const GetRequestSchema: GenMessage<GetRequest> = /*@__PURE__*/
  */
 export type GetResponse = Message<"crore.v1.GetResponse"> & {
   /**
+   * In the order of the ids; only the first of them where all would be too large for an answer: ask again for the rest.
+   *
    * @generated from field: repeated crore.v1.GetResponse.Found found = 1;
    */
   found: GetResponse_Found[];
@@ -662,12 +664,14 @@ export const ListRequestSchema: GenMessage<ListRequest> = /*@__PURE__*/
  */
 export type ListResponse = Message<"crore.v1.ListResponse"> & {
   /**
+   * Fewer than asked for where they would be too large for an answer.
+   *
    * @generated from field: repeated crore.v1.Job jobs = 1;
    */
   jobs: Job[];
 
   /**
-   * Empty at the end.
+   * Goes on behind these jobs; empty at the end.
    *
    * @generated from field: string cursor = 2;
    */
