@@ -1,4 +1,4 @@
-import type { ServerHttp2Session } from 'node:http2';
+import { constants, type ServerHttp2Session } from 'node:http2';
 import { CONNECTION_WINDOW } from './bypass.js';
 import type { Log } from './context.js';
 
@@ -24,7 +24,14 @@ export class Sessions {
 
   add(session: ServerHttp2Session, peer: string): void {
     this.#all.add(session);
-    session.on('error', (error) => this.log.warn({ why: error.message, peer }, 'a connection was closed'));
+    let said = false;
+    session.once('goaway', (code) => {
+      said = code === constants.NGHTTP2_NO_ERROR || code === constants.NGHTTP2_CANCEL;
+    });
+    session.on('error', (error) => {
+      // A client that goes of its own will says so: no trouble for an operator to read of.
+      if (!said) this.log.warn({ why: error.message, peer }, 'a connection was closed');
+    });
     const timer = setInterval(() => this.#ping(session, peer), this.keepalive.every).unref();
     session.once('close', () => {
       clearInterval(timer);

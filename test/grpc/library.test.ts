@@ -40,6 +40,15 @@ describe("open('grpc://…') is the same library", () => {
     expect(await crore.queues()).toEqual(['sums']);
   });
 
+  it('comes and goes without a warning in the log of the server', async () => {
+    const { server, crore } = await served();
+    const other = await open(`grpc://${server.address}`, { onError: () => {} });
+    await other.queue('q').add(1);
+    await other.close();
+    for (let i = 0; i < 3; i++) await crore.queue('q').count(); // by then the server has seen the other one go
+    expect(server.logs.filter(({ level }) => level !== 'info')).toEqual([]);
+  });
+
   it('tells a running handler that its job was cancelled', async () => {
     const { server, crore } = await served();
     const queue = crore.queue('q');
