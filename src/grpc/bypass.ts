@@ -124,7 +124,9 @@ export class Bypass extends Duplex {
   }
 
   #delivered(): void {
-    if (this.#rest !== undefined && this.readableLength === 0) this.#goOnSoon();
+    if (this.readableLength > 0) return;
+    if (this.#rest !== undefined) this.#goOnSoon();
+    else if (this.socket.isPaused()) this.socket.resume();
   }
 
   /** The session tells of a new stream in the next tick; ours comes behind. */
