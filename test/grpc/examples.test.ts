@@ -65,7 +65,7 @@ describe('the examples run', () => {
   it(
     'Python: a worker generated from the proto files',
     async (context) => {
-      const tools = pythonTools(python);
+      const tools = await pythonTools(python);
       if ('missing' in tools) return skip(context, tools.missing);
       const { env } = tools;
       const server = await serve();
@@ -101,7 +101,7 @@ describe('the examples run', () => {
   it(
     'Go: a producer generated from the proto files',
     async (context) => {
-      const tools = goTools(join(root, 'examples/go'));
+      const tools = await goTools(join(root, 'examples/go'));
       if ('missing' in tools) return skip(context, tools.missing);
       const { env } = tools;
       const server = await serve();

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,32 +19,36 @@ const GO_TOOLS = [
 
 export type Tools = { env: NodeJS.ProcessEnv } | { missing: string };
 
-function run(command: string, args: string[], options: { cwd?: string; env?: NodeJS.ProcessEnv; timeout?: number }) {
+function run(
+  command: string,
+  args: string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv; timeout?: number } = {},
+): Promise<{ ok: boolean; said: string; why: string }> {
   const { cwd = root, env = {}, timeout = 20_000 } = options;
-  const { status, error, stdout, stderr } = spawnSync(command, args, {
-    cwd,
-    env: { ...process.env, ...env },
-    timeout,
-    encoding: 'utf8',
+  return new Promise((resolve) => {
+    execFile(command, args, { cwd, env: { ...process.env, ...env }, timeout }, (error, stdout, stderr) => {
+      const said = `${stdout}${stderr}`.trim();
+      const why = error?.killed ? `not done within ${timeout} ms` : said.split('\n').at(-1) || error?.message || '';
+      resolve({ ok: error === null, said, why });
+    });
   });
-  const said = `${stdout ?? ''}${stderr ?? ''}`.trim();
-  return { ok: status === 0, said, why: error?.message ?? said.split('\n').at(-1) ?? '' };
 }
 
 /** Variables under which `python` finds grpc and its generator. */
-export function pythonTools(python: string): Tools {
-  const version = run(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'], {});
+export async function pythonTools(python: string): Promise<Tools> {
+  const version = await run(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])']);
   if (!version.ok) return { missing: `there is no Python: ${version.why}` };
   const place = join(cache, `python-${version.said}`);
-  const works = (env: NodeJS.ProcessEnv) => run(python, ['-c', 'import grpc, grpc_tools.protoc'], { env }).ok;
+  const works = async (env: NodeJS.ProcessEnv) =>
+    (await run(python, ['-c', 'import grpc, grpc_tools.protoc'], { env })).ok;
   const env = { PYTHONPATH: place };
-  if (works({})) return { env: {} };
-  if (existsSync(place) && works(env)) return { env };
+  if (await works({})) return { env: {} };
+  if (existsSync(place) && (await works(env))) return { env };
   mkdirSync(cache, { recursive: true });
   const fresh = mkdtempSync(join(cache, 'fetching-'));
   const packages = ['grpcio', 'grpcio-tools'];
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--target', fresh, ...packages];
-  const fetched = run(python, pip, { timeout: BOUND });
+  const fetched = await run(python, pip, { timeout: BOUND });
   // It takes its place when it is whole.
   if (fetched.ok) {
     rmSync(place, { recursive: true, force: true });
@@ -54,17 +58,17 @@ export function pythonTools(python: string): Tools {
 }
 
 /** Variables under which buf finds the generators for Go; the modules of the example are there, too. */
-export function goTools(example: string): Tools {
-  const version = run('go', ['version'], {});
+export async function goTools(example: string): Promise<Tools> {
+  const version = await run('go', ['version']);
   if (!version.ok) return { missing: `there is no Go: ${version.why}` };
   const GOBIN = join(cache, 'go');
   for (const tool of GO_TOOLS) {
     const [name] = tool.split('/').at(-1)!.split('@');
     if (existsSync(join(GOBIN, name!))) continue;
-    const installed = run('go', ['install', tool], { env: { GOBIN }, timeout: BOUND });
+    const installed = await run('go', ['install', tool], { env: { GOBIN }, timeout: BOUND });
     if (!installed.ok) return { missing: `go cannot install ${name}: ${installed.why}` };
   }
-  const modules = run('go', ['mod', 'download'], { cwd: example, timeout: BOUND });
+  const modules = await run('go', ['mod', 'download'], { cwd: example, timeout: BOUND });
   if (!modules.ok) return { missing: `go cannot download the modules of the example: ${modules.why}` };
   return { env: { PATH: `${GOBIN}:${process.env.PATH}` } };
 }
