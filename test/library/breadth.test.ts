@@ -243,9 +243,11 @@ describe.each([
         throw new Error('a listener of little care');
       });
       events.on('event', ({ id }: JobEvent) => all.push(id));
+      // it begins where the listeners are, so it has to be there before they have heard anything
+      const iterator = events[Symbol.asyncIterator]();
       const ids = (await queue.addMany(Array.from({ length: 20 }, (_x, payload) => ({ payload })))).map(({ id }) => id);
       const walked: string[] = [];
-      for await (const { id } of events) {
+      for await (const { id } of iterator) {
         walked.push(id);
         await new Promise((resolve) => setTimeout(resolve, 2)); // slower than the listeners
         if (walked.length === 20) break;

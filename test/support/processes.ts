@@ -74,6 +74,11 @@ export async function startWorker(
   within?: string[],
 ): Promise<Program> {
   const program = new Program('worker', setup, within);
-  await program.line('ready');
+  try {
+    await program.line('ready');
+  } catch (error) {
+    await program.end();
+    throw error;
+  }
   return program;
 }
