@@ -1,41 +1,32 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Crore, open } from '../../dist/index.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { describe, expect, it } from 'vitest';
+import { STORES } from '../support/stores.js';
 import { until } from '../support/wait.js';
-import { Line, objects } from './support/crore.js';
+import { objects } from './support/crore.js';
+import { type Desk, setUpDesk } from './support/desk.js';
 
 describe.each(STORES)('pace and events on %s', (_name, fresh) => {
-  let store: TestStore;
-  let line: Line;
-  let crore: Crore;
-
-  beforeAll(async () => {
-    store = await fresh();
-    line = new Line(store.url);
-    crore = await open(store.url, { onError: () => {} });
-  });
-  afterAll(async () => {
-    await crore.close();
-    await store.stop();
+  let { line, name, queue } = {} as Desk;
+  setUpDesk('watch', fresh, (desk) => {
+    ({ line, name, queue } = desk);
   });
 
   it('queue pace: shows the limits of a queue, replaces them as a whole, takes them away', async () => {
-    await crore.queue('mails').push('x');
-    expect((await line.run(['queue', 'pace', 'mails'])).out).toBe('mails  no limits\n');
+    await queue.push('x');
+    expect((await line.run(['queue', 'pace', name])).out).toBe(`${name}  no limits\n`);
     const limits = ['--concurrency', '20', '--rate', '100/1m', '--group-concurrency', '1'];
-    expect((await line.run(['queue', 'pace', 'mails', ...limits])).out).toBe(
-      'mails  20 at once, 100 starts in 60000 ms, 1 at once per group\n',
+    expect((await line.run(['queue', 'pace', name, ...limits])).out).toBe(
+      `${name}  20 at once, 100 starts in 60000 ms, 1 at once per group\n`,
     );
-    expect(await crore.queue('mails').pace()).toEqual({
+    expect(await queue.pace()).toEqual({
       concurrency: 20,
       rate: { count: 100, per: 60_000 },
       group: { concurrency: 1 },
     });
-    expect(await line.json('queue', 'pace', 'mails', '--group-rate', '5/1s')).toEqual([
-      { queue: 'mails', group: { rate: { count: 5, per: 1_000 } } },
+    expect(await line.json('queue', 'pace', name, '--group-rate', '5/1s')).toEqual([
+      { queue: name, group: { rate: { count: 5, per: 1_000 } } },
     ]);
-    await line.json('queue', 'pace', 'mails', '--none');
-    expect(await crore.queue('mails').pace()).toEqual({});
+    await line.json('queue', 'pace', name, '--none');
+    expect(await queue.pace()).toEqual({});
   });
 
   it.each([
@@ -56,8 +47,7 @@ describe.each(STORES)('pace and events on %s', (_name, fresh) => {
   });
 
   it('events: prints what happens to jobs in another process, goes on behind a position, and ends by itself', async () => {
-    const queue = crore.queue('watched');
-    const watcher = line.start(['events', 'watched', '--json', '--only', 'added,done', '--limit', '2']);
+    const watcher = line.start(['events', name, '--json', '--only', 'added,done', '--limit', '2']);
     // It has begun to listen once the store records.
     const position = await until('recording', async () => {
       await queue.add('probe');
@@ -71,7 +61,7 @@ describe.each(STORES)('pace and events on %s', (_name, fresh) => {
     await worker.close();
     const later = await line.run([
       'events',
-      'watched',
+      name,
       '--after',
       position!,
       '--only',
@@ -86,8 +76,7 @@ describe.each(STORES)('pace and events on %s', (_name, fresh) => {
 
   it('events: ends well with the time it was given, and on Ctrl-C', async () => {
     expect(await line.run(['events', 'quiet', '--for', '10ms'])).toMatchObject({ code: 0, out: '', err: '' });
-    const queue = crore.queue('loud');
-    const watcher = line.start(['events', 'loud']);
+    const watcher = line.start(['events', name]);
     await until('an event', async () => {
       await queue.add('probe');
       return watcher.written.out.includes('added');

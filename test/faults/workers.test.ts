@@ -86,9 +86,11 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     await begin();
     const queue = crore.queue<string>('busy');
     const handle = await queue.add('spin');
-    const spinner = await work({ queue: 'busy', mode: 'spin', take: 3 * FAST.lease, options: FAST });
-    await work({ queue: 'busy', options: FAST });
-    await handle.finished({ timeout: '20s' });
+    // The job may come before the thread has started, and that takes its time on a machine with other things to do.
+    const options = { ...FAST, lease: 2_000 };
+    const spinner = await work({ queue: 'busy', mode: 'spin', take: 3 * options.lease, options });
+    await work({ queue: 'busy', options });
+    await handle.finished({ timeout: '30s' });
     expect(await handle.get()).toMatchObject({ state: 'done', crashes: 0, attempt: 1, result: spinner.child.pid });
   });
 
