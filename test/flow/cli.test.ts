@@ -395,10 +395,9 @@ export default flow({ a: node(() => {
   });
 
   it('is not waited for when nobody reaps it', async () => {
-    // The child of `sleep` ends in a group of its own, and sleep does not care.
-    const parent = spawn('sh', ['-c', 'setsid true & echo $!; exec sleep 60'], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    // The child of `sleep` ends in a group of its own, and sleep does not care. A shell would: so it ends after that.
+    const child = `setsid sh -c 'until grep -q sleep /proc/$PPID/comm; do :; done'`;
+    const parent = spawn('sh', ['-c', `${child} & echo $!; exec sleep 60`], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {
       const group = Number(String((await once(parent.stdout, 'data'))[0]));
       await until('the group to have nobody but a zombie', () =>
