@@ -1,5 +1,5 @@
 // One measurement of one subject, in a process of its own: the parent sends the task and gets the figures back.
-// Runs grow until one lasts long enough; the shorter ones before it are the warm-up.
+// Runs grow until one lasts long enough; it is done once more, and that counts: all before it is the warm-up.
 import { join } from 'node:path';
 import { MEASUREMENTS } from './cases/index.mjs';
 import { load } from './subjects/index.mjs';
@@ -27,11 +27,12 @@ function reply(message) {
 async function measure(task) {
   const control = task.store === 'redis' ? connect(task.server) : undefined;
   let jobs = FIRST_JOBS;
+  let isLast = false;
   for (let turn = 0; ; turn++) {
     const { ms, values } = await runOnce(task, control, jobs, turn);
-    const isWarm = turn > 0 || ms === Number.POSITIVE_INFINITY;
-    if ((isWarm && ms >= task.targetMs * LONG_ENOUGH) || jobs >= MOST_JOBS) return values;
-    jobs = Math.min(MOST_JOBS, Math.ceil(jobs * Math.min(10, Math.max(1, task.targetMs / ms))));
+    if (isLast || ms === Number.POSITIVE_INFINITY) return values;
+    isLast = jobs >= MOST_JOBS || (turn > 0 && ms >= task.targetMs * LONG_ENOUGH);
+    if (!isLast) jobs = Math.min(MOST_JOBS, Math.ceil(jobs * Math.min(10, Math.max(1, task.targetMs / ms))));
   }
 }
 

@@ -27,14 +27,14 @@ if n < tonumber(ARGV[3]) or call('EXISTS', list) == 0 then call('HSET', stem .. 
 if n == 0 then return { 'ok' } end
 
 local first = call('HINCRBY', stem .. 'meta', 'seq', n) - n + 1
-local tail, owner = '.' .. ARGV[4], worker .. '\0'
+local head, tail, owner = '1.' .. first .. '-', '.' .. ARGV[4], worker .. '\0'
 local ends = {}
 for ones = 0, 9 do ends[ones] = ones .. tail end
 local leased, bytes, prefix = {}, 0, nil
 for i = 1, n do
   local ones = (i - 1) % 10
   -- ten tokens differ in their last digit only: rendering a number is dear
-  if ones == 0 then prefix = '1.' .. first .. '-' .. string.format('%02d', (i - 1) / 10) end
+  if ones == 0 then prefix = head .. string.format('%02d', (i - 1) / 10) end
   leased[2 * i - 1] = prefix .. ends[ones]
   leased[2 * i] = owner .. tasks[i]
   bytes = bytes + #tasks[i]
