@@ -19,7 +19,8 @@ const VARIANTS = {
   'concurrency that binds': { pace: { concurrency: 150 } },
   'rate of the queue': { pace: { rate: { count: 1_000_000, per: '1s' } } },
   'groups, no limit': { groups: 100 },
-  'concurrency per group': { groups: 100, pace: { group: { concurrency: 10 } } },
+  'concurrency per group': { groups: 100, pace: { group: { concurrency: 100 } } },
+  'the same, where it binds': { groups: 100, pace: { group: { concurrency: 2 } } },
   'rate per group': { groups: 100, pace: { group: { rate: { count: 100_000, per: '1s' } } } },
   'events, somebody listens': { events: true },
 };

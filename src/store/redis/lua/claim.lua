@@ -126,6 +126,7 @@ local function take_groups(want)
   end
 
   local lines, marks, popped, fields, k = {}, {}, {}, {}, 0
+  local ttl = string.format('%d', rule and math.max(3600000, 2 * rule.group_per) or 0)
   for i = 1, m do
     local group, line = names[i], stem .. 'group:' .. names[i]
     local got = call('ZPOPMIN', line, given[i])
@@ -134,8 +135,7 @@ local function take_groups(want)
       fields[k + 1], fields[k + 2] = group, holds[i] + #got / 2
       k = k + 2
       if counts[i] then
-        local text, ttl = starts[i] .. ' ' .. (counts[i] + #got / 2), math.max(3600000, 2 * rule.group_per)
-        call('SET', stem .. 'rate:' .. group, text, 'PX', ttl)
+        call('SET', stem .. 'rate:' .. group, string.format('%d %d', starts[i], counts[i] + #got / 2), 'PX', ttl)
       end
     end
   end
