@@ -25,8 +25,11 @@ const VARIANTS = {
   'events, somebody listens': { events: true },
 };
 
-async function turn(crore, control, name, { pace, groups, events }) {
-  const queue = crore.queue(name);
+/** One variant on fresh data: what another one leaves behind, in the store or in the server's memory, is no part of it. */
+async function turn(url, control, { pace, groups, events }) {
+  await control?.flushall('SYNC');
+  const crore = await open(url, { onError: () => {} });
+  const queue = crore.queue('bench');
   if (pace) await queue.setPace(pace);
   const stream = events ? await queue.events() : undefined;
   stream?.on('done', () => {});
@@ -41,8 +44,9 @@ async function turn(crore, control, name, { pace, groups, events }) {
   let done = 0;
   const busy = await busySince(control);
   const began = performance.now();
+  let worker;
   await new Promise((resolve) => {
-    queue.work(
+    worker = queue.work(
       async () => {
         done += 1;
         if (done === JOBS) resolve();
@@ -54,7 +58,8 @@ async function turn(crore, control, name, { pace, groups, events }) {
   const drained = performance.now() - began;
   const cpu = await busy();
   stream?.close();
-  await queue.obliterate();
+  await worker.close();
+  await crore.close();
   return { added, drained, cpu };
 }
 
@@ -72,17 +77,15 @@ function median(values) {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 }
 
-async function measure(store, url, control) {
-  const crore = await open(url, { onError: () => {} });
+async function measure(store, urlOf, control) {
   const times = new Map(Object.keys(VARIANTS).map((name) => [name, { added: [], drained: [], cpu: [] }]));
   for (let round = 0; round <= ROUNDS; round++) {
     for (const [name, variant] of Object.entries(VARIANTS)) {
-      const taken = await turn(crore, control, `${name} ${round}`, variant);
+      const taken = await turn(urlOf(`${name}-${round}`), control, variant);
       if (round === 0) continue; // the first round warms up
       for (const [figure, value] of Object.entries(taken)) times.get(name)[figure].push(value);
     }
   }
-  await crore.close();
   const plain = times.get('plain');
   for (const [name, mine] of times) {
     const ratio = (figure) => `${(median(mine[figure]) / median(plain[figure])).toFixed(2)}x`;
@@ -95,8 +98,8 @@ const dir = mkdtempSync(join(tmpdir(), 'crore-breadth-'));
 const redis = await startRedis(dir);
 const control = connect(redis.address);
 try {
-  await measure('redis', redis.address.url, control);
-  await measure('sqlite', `sqlite:${join(dir, 'breadth.db')}`);
+  await measure('redis', () => redis.address.url, control);
+  await measure('sqlite', (name) => `sqlite:${join(dir, `${name.replaceAll(/\W/g, '-')}.db`)}`);
 } finally {
   control.disconnect();
   await redis.stop();
