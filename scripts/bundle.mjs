@@ -1,6 +1,7 @@
 // Makes dist/w8y.cjs and dist/crore.cjs: each command as one file, because loading many costs more than all they do. The
 // library in dist/ stays as it is; what the commands start of it (threads, processes, scripts) is found there.
 import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -13,14 +14,15 @@ const dist = join(root, 'dist');
 
 /**
  * A start without V8's code cache leaves one for the next start, with the functions that have run; `word` tells starts
- * apart that run through different ones. A cache belongs to one version of Node. Where it cannot be written, or is not
- * accepted, the functions are compiled as usual.
+ * apart that run through different ones. A cache belongs to one version of Node and, by the mark in its name, to one build: V8
+ * itself compares no more than lengths, and a process of the last build may still be about. Where it cannot be written, or
+ * is not accepted, the functions are compiled as usual.
  */
-const loader = (name, word) => `'use strict';
+const loader = (name, word, mark) => `'use strict';
 const { accessSync, constants: { W_OK }, readFileSync, renameSync, writeFileSync } = require('fs');
 const { Script } = require('vm');
 const filename = __dirname + '/${name}.bundle.js';
-const cache = __dirname + '/cache/' + ['${name}', ${word}, process.version, process.arch].join('-');
+const cache = __dirname + '/cache/' + ['${name}', ${word}, '${mark}', process.version, process.arch].join('-');
 let cachedData;
 try { cachedData = readFileSync(cache); } catch {}
 const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData });
@@ -54,10 +56,11 @@ const addresses = {
 };
 
 async function bundle(name, entry, word, options) {
+  const outfile = join(dist, `${name}.bundle.js`);
   const { metafile } = await build({
     absWorkingDir: root,
     entryPoints: [entry],
-    outfile: join(dist, `${name}.bundle.js`),
+    outfile,
     bundle: true,
     platform: 'node',
     target: 'node20',
@@ -74,7 +77,8 @@ async function bundle(name, entry, word, options) {
     logLevel: 'warning',
     ...options,
   });
-  writeFileSync(join(dist, `${name}.cjs`), loader(name, word));
+  const mark = createHash('sha256').update(readFileSync(outfile)).digest('hex').slice(0, 12);
+  writeFileSync(join(dist, `${name}.cjs`), loader(name, word, mark));
   return Object.keys(metafile.inputs);
 }
 

@@ -1,19 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FlowInfo } from '../../dist/flow/journal.js';
 import { openJournal } from '../../dist/flow/journal-open.js';
-import type { End } from '../../dist/flow/spec.js';
 import { STORES, type TestStore } from '../support/stores.js';
+import { end } from './support.js';
 
 const BY = { host: 'here', pid: 1 };
-const end = (id: string, rest: Partial<End> = {}): End => ({
-  id,
-  state: 'done',
-  attempts: 1,
-  start: 5,
-  seconds: 0.25,
-  exit: 0,
-  ...rest,
-});
 
 describe.each(STORES)('the journal on %s', (_name, fresh) => {
   let store: TestStore;

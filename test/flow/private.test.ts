@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HOLD } from '../../dist/flow/journal.js';
 import { FileJournal } from '../../dist/flow/journal-file.js';
-import type { End } from '../../dist/flow/spec.js';
 import { until } from '../support/wait.js';
-import { logging, place } from './support.js';
+import { end, logging, place } from './support.js';
 
 const INFO = {
   id: 'f-1',
@@ -18,15 +17,6 @@ const INFO = {
   pid: 1,
 } as const;
 const THERE = { host: 'there', pid: 2 };
-const end = (id: string, rest: Partial<End> = {}): End => ({
-  id,
-  state: 'done',
-  attempts: 1,
-  start: 5,
-  seconds: 0.25,
-  exit: 0,
-  ...rest,
-});
 const idsOf = async (journal: FileJournal) => (await journal.ends()).map(({ id }) => id);
 
 describe('the journal of a private flow', () => {

@@ -5,7 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach } from 'vitest';
+import type { End } from '../../dist/flow/spec.js';
 import { isAlive, until } from '../support/wait.js';
+
+/** The end of a node that went well, but for what is given. */
+export const end = (id: string, rest: Partial<End> = {}): End => ({
+  id,
+  state: 'done',
+  attempts: 1,
+  start: 5,
+  seconds: 0.25,
+  exit: 0,
+  ...rest,
+});
 
 export const bin = fileURLToPath(new URL('../../bin/crore', import.meta.url));
 

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,11 +11,18 @@ import { BIN, inFolder, run } from './support/w8y.js';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const CRORE = join(root, 'bin', 'crore');
-const cacheOf = (start: string) => join('cache', `${start}-${process.version}-${process.arch}`);
+
+/** A cache belongs to a build: that of the next one may be as long, and V8 would not tell them apart. */
+function cacheOf(dist: string, start: string): string {
+  const [command] = start.split('-');
+  const bundle = readFileSync(join(dist, `${command}.bundle.js`));
+  const mark = createHash('sha256').update(bundle).digest('hex').slice(0, 12);
+  return join(dist, 'cache', `${start}-${mark}-${process.version}-${process.arch}`);
+}
 
 function cacheRejected(dist: string, command: string, start: string): boolean | undefined {
   const source = readFileSync(join(dist, `${command}.bundle.js`), 'latin1');
-  return new Script(source, { cachedData: readFileSync(join(dist, cacheOf(start))) }).cachedDataRejected;
+  return new Script(source, { cachedData: readFileSync(cacheOf(dist, start)) }).cachedDataRejected;
 }
 
 describe('bin/w8y', () => {
@@ -75,9 +83,9 @@ describe('bin/w8y', () => {
       expect(await start()).toBe(0);
       expect(cacheRejected(dir, 'w8y', 'w8y-start')).toBe(false);
       expect(readdirSync(join(dir, 'cache'))).toHaveLength(1);
-      const cache = readFileSync(join(dir, cacheOf('w8y-start')));
+      const cache = readFileSync(cacheOf(dir, 'w8y-start'));
       for (const foreign of [cache.subarray(0, 1000), Buffer.from(cache).fill(7, 4, 8)]) {
-        writeFileSync(join(dir, cacheOf('w8y-start')), foreign);
+        writeFileSync(cacheOf(dir, 'w8y-start'), foreign);
         expect(await start()).toBe(0);
       }
     });
@@ -104,7 +112,7 @@ describe('bin/crore', () => {
       const command = [process.execPath, join(dir, 'crore.cjs')];
       for (const args of [['--help'], ['push', '--help'], ['pusj', '--help'], ['push', '--nonsense']])
         await run(args, { command, cwd: dir });
-      const names = ['crore-help', 'crore-push'].map((start) => basename(cacheOf(start)));
+      const names = ['crore-help', 'crore-push'].map((start) => basename(cacheOf(dir, start)));
       expect(readdirSync(join(dir, 'cache')).sort()).toEqual(names);
     });
   });
