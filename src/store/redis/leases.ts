@@ -2,8 +2,11 @@ import type { Job, Lease } from '../../job/job.js';
 import type { Lost } from '../store.js';
 import type { RedisClient } from './client.js';
 import { readActive } from './codec.js';
+import { readSheaf, tokenAt } from './sheaves.js';
 
 const PAGE = '1000';
+/** A field of raw tasks may be a sheaf of fifty. */
+const SHEAVES = '50';
 
 /** A lease as the queue's hashes tell it; `task` is there for raw ones. */
 export interface FoundLease {
@@ -16,21 +19,29 @@ export interface FoundLease {
  * job, and it is only asked for when a worker dies, leaves, or is looked at.
  */
 export async function* walkLeases(client: RedisClient, stem: string): AsyncGenerator<FoundLease> {
-  for await (const [id, run] of scan(client, `${stem}active`)) {
+  for await (const [id, run] of scan(client, `${stem}active`, PAGE)) {
     if (id.length === 0) continue; // the padding: see lib.lua
     const { token, worker } = readActive(run.toString());
     yield { lease: { worker, token, id: id.toString() } };
   }
-  for await (const [token, value] of scan(client, `${stem}leased`)) {
-    const cut = value.indexOf(0);
-    yield { lease: { worker: value.toString('utf8', 0, cut), token: token.toString() }, task: value.subarray(cut + 1) };
+  yield* walkTasks(client, stem);
+}
+
+/** Raw tasks alone. */
+export async function* walkTasks(client: RedisClient, stem: string): AsyncGenerator<Required<FoundLease>> {
+  for await (const [field, value] of scan(client, `${stem}leased`, SHEAVES)) {
+    const first = field.toString();
+    const { worker, tasks } = readSheaf(first, value);
+    for (const [place, task] of tasks.entries()) {
+      if (task) yield { lease: { worker, token: tokenAt(first, place) }, task };
+    }
   }
 }
 
-async function* scan(client: RedisClient, key: string): AsyncGenerator<[Buffer, Buffer]> {
+async function* scan(client: RedisClient, key: string, page: string): AsyncGenerator<[Buffer, Buffer]> {
   let cursor = '0';
   do {
-    const [next, fields] = (await client.call('HSCAN', key, cursor, 'COUNT', PAGE)) as [Buffer, Buffer[]];
+    const [next, fields] = (await client.call('HSCAN', key, cursor, 'COUNT', page)) as [Buffer, Buffer[]];
     cursor = next.toString();
     for (let i = 0; i < fields.length; i += 2) yield [fields[i]!, fields[i + 1]!];
   } while (cursor !== '0');

@@ -1,5 +1,6 @@
 import type { News, TaskDone } from '../raw.js';
 import { unpack } from './pack.js';
+import { FIRST_PLACE, isAlone, readSheaf, tokenAt } from './sheaves.js';
 
 /** Reads what scripts publish on a queue's `news` and `ends` channels: one letter, then what it is about. */
 export function readNews(message: Buffer | undefined): News {
@@ -19,7 +20,7 @@ export function readNews(message: Buffer | undefined): News {
   }
 }
 
-/** Tokens, sessions with their tasks, and results, if there are any: three packed lists one after the other. */
+/** Fields and places, values, and results, if there are any: three packed lists one after the other. */
 function readEnds(packed: Buffer): TaskDone[] {
   const lists: (Buffer | undefined)[][] = [];
   for (let at = 0; at < packed.length; ) {
@@ -27,12 +28,21 @@ function readEnds(packed: Buffer): TaskDone[] {
     at = unpack(packed, (start, end) => list.push(start < 0 ? undefined : packed.subarray(start, end)), at);
     lists.push(list);
   }
-  const [tokens = [], values = [], results = []] = lists;
-  return values.flatMap((value, i) => {
-    if (!value) return [];
-    const cut = value.indexOf(0);
-    const result = results[i]?.length ? results[i].toString('utf8', 1) : undefined;
-    const end = { worker: value.toString('utf8', 0, cut), token: tokens[i]!.toString(), task: value.subarray(cut + 1) };
-    return [result === undefined ? end : { ...end, result }];
-  });
+  const [items = [], values = [], results = []] = lists;
+  const ends: TaskDone[] = [];
+  let number = 0;
+  for (const [f, value] of values.entries()) {
+    const field = items[2 * f]!.toString();
+    const characters = items[2 * f + 1]!;
+    const places = isAlone(field) ? [0] : Array.from(characters, (character) => character - FIRST_PLACE);
+    const sheaf = value && readSheaf(field, value);
+    for (const place of places) {
+      const result = results[number++];
+      const task = sheaf?.tasks[place];
+      if (!task) continue;
+      const end = { worker: sheaf!.worker, token: tokenAt(field, place), task };
+      ends.push(result?.length ? { ...end, result: result.toString('utf8', 1) } : end);
+    }
+  }
+  return ends;
 }

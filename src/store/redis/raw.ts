@@ -3,10 +3,12 @@ import type { Ear, News, RawStore, Take, TaskEnd, TaskGroup, Topic } from '../ra
 import type { Beat } from '../store.js';
 import type { Again, Arg, Reply } from './client.js';
 import { THREE_DIGITS } from './entries.js';
+import { walkTasks } from './leases.js';
 import { readNews } from './news.js';
 import { pack, unpack } from './pack.js';
 import { text, type View } from './reads.js';
 import type { ScriptName } from './scripts.js';
+import { FIRST_PLACE, gather, isAlone } from './sheaves.js';
 import type { Signals } from './signals.js';
 
 export interface RedisRawSetup {
@@ -32,11 +34,11 @@ export class RedisRaw implements RawStore {
 
   async take({ queue, worker, lease }: Beat, n: number, nonce: string): Promise<Take> {
     const reply = await this.#run('take', queue, [worker, String(n), nonce, String(lease)], false);
-    const [status, first, tasks] = reply as [Buffer, number | undefined, Buffer | undefined];
+    const [status, first, size, ...sheaves] = reply as [Buffer, number | undefined, number | undefined, ...Buffer[]];
     const taken: Take['taken'] = [];
-    if (tasks) {
-      unpack(tasks, (start, end, i) => {
-        const token = `1.${first}-${THREE_DIGITS[i]}.${nonce}`;
+    for (const tasks of sheaves) {
+      unpack(tasks, (start, end) => {
+        const token = `${size}.${first}-${THREE_DIGITS[taken.length]}.${nonce}`;
         taken.push({ token, task: tasks.subarray(start, end) });
       });
     }
@@ -45,16 +47,19 @@ export class RedisRaw implements RawStore {
 
   async finish(queue: string, ends: readonly TaskEnd[]): Promise<boolean[]> {
     const { client, time } = this.setup.view;
-    const firsts = firstPlaces(ends);
-    const tokens = firsts.map((i) => ends[i]!.token);
-    const results = firsts.some((i) => ends[i]!.result !== undefined) ? firsts.map((i) => resultOf(ends[i]!)) : [];
+    const { items, order } = inSheaves(ends);
+    const hasResults = order.some((i) => ends[i]!.result !== undefined);
+    const results = hasResults ? pack(order.map((i) => resultOf(ends[i]!))) : '';
     const { list, stem } = this.#keys(queue);
-    const args = [time(), pack(tokens), results.length > 0 ? pack(results) : '', client.isCluster ? '1' : ''];
-    const answer = await client.run('finish', [list, stem], args);
+    const answer = await client.run(
+      'finish',
+      [list, stem],
+      [time(), pack(items), results, client.isCluster ? '1' : ''],
+    );
     const applied = new Array<boolean>(ends.length).fill(false);
-    for (const i of firsts) applied[i] = true;
+    for (const i of order) applied[i] = true;
     // What was perhaps done by a lost first try counts as done.
-    if (!answer.repeated) for (const stale of answer.reply as number[]) applied[firsts[stale - 1]!] = false;
+    if (!answer.repeated) for (const stale of answer.reply as number[]) applied[order[stale - 1]!] = false;
     return applied;
   }
 
@@ -86,12 +91,9 @@ export class RedisRaw implements RawStore {
 
   async matching(queue: string, task: Bytes): Promise<string[]> {
     const found = new Set<string>();
-    let cursor = '0';
-    do {
-      const [next, ...tokens] = (await this.#run('matching', queue, [cursor, asBuffer(task)])) as Buffer[];
-      cursor = text(next!);
-      for (const token of tokens) found.add(text(token));
-    } while (cursor !== '0');
+    for await (const one of walkTasks(this.setup.view.client, this.#keys(queue).stem)) {
+      if (one.task.equals(task)) found.add(one.lease.token);
+    }
     return [...found];
   }
 
@@ -121,17 +123,21 @@ export class RedisRaw implements RawStore {
   }
 }
 
-/** Where each distinct token stands first. */
-function firstPlaces(ends: readonly TaskEnd[]): number[] {
-  const seen = new Set<string>();
-  const places: number[] = [];
-  for (let i = 0; i < ends.length; i++) {
-    const { token } = ends[i]!;
-    if (seen.has(token)) continue;
-    seen.add(token);
-    places.push(i);
+/** Fields and places as `finish` takes them, and the ends in the order in which these name them. */
+function inSheaves(ends: readonly TaskEnd[]): { items: string[]; order: number[] } {
+  const items: string[] = [];
+  const order: number[] = [];
+  for (const [field, places] of gather(ends.map(({ token }) => token))) {
+    let text = '';
+    for (let place = 0; place < places.length; place++) {
+      const i = places[place];
+      if (i === undefined) continue;
+      order.push(i);
+      text += String.fromCharCode(FIRST_PLACE + place);
+    }
+    items.push(field, isAlone(field) ? '' : text);
   }
-  return places;
+  return { items, order };
 }
 
 function resultOf({ result }: TaskEnd): string {

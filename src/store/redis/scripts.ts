@@ -34,7 +34,6 @@ const NAMES = [
   'leave',
   'link',
   'list',
-  'matching',
   'note',
   'obliterate',
   'outbox',
@@ -56,6 +55,9 @@ const NAMES = [
 
 export type ScriptName = (typeof NAMES)[number];
 
+/** Scripts that end leases of raw tasks. */
+const SHEAVES: readonly ScriptName[] = ['done_tasks', 'finish', 'note', 'settle'];
+
 /** Scripts that do what another one does, and something more: they find it as a function of its name. */
 const WITHIN: Partial<Record<ScriptName, ScriptName>> = { carry: 'add' };
 
@@ -69,12 +71,14 @@ const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire: 'add' };
 /** Every script with the shared part in front of it, read once. */
 export const SCRIPTS: Readonly<Record<ScriptName, Script>> = (() => {
   const shared = read('lib');
+  const sheaf = read('sheaf');
   const scripts = {} as Record<ScriptName, Script>;
   for (const name of NAMES) {
     const inner = WITHIN[name];
     const wrapped = inner ? [`local function ${inner}()`, read(inner), 'end'] : [];
     const tail = name in TAILS ? [read(TAILS[name]!)] : [];
-    const source = [shared, ...wrapped, read(name), ...tail].join('\n');
+    const sheaves = SHEAVES.includes(name) ? [sheaf] : [];
+    const source = [shared, ...sheaves, ...wrapped, read(name), ...tail].join('\n');
     scripts[name] = { name, source, sha: createHash('sha1').update(source).digest('hex') };
   }
   return scripts;

@@ -135,6 +135,50 @@ export function testByHand(bench: Bench): void {
       expect(await take(queue, 5)).toHaveLength(2);
     });
 
+    it('that were taken together end one by one, in any order, each once', async () => {
+      const queue = bench.newQueue();
+      await join(queue);
+      const tasks = Array.from({ length: 130 }, (_x, i) => `task ${i}`);
+      await put(queue, ...tasks);
+      const taken = await take(queue, 130);
+      expect(texts(taken.map((one) => one.task))).toEqual(tasks);
+      const ends = taken.map(({ token }) => ({ token }));
+      const active = async () => (await bench.store.count(queue)).active;
+      expect(await active()).toBe(130);
+
+      const some = [77, 3, 51, 129, 3].map((i) => ends[i]!);
+      expect(await raw().finish(queue, some)).toEqual([true, true, true, true, false]);
+      expect(await active()).toBe(126);
+      expect(await raw().finish(queue, ends.slice(0, 5))).toEqual([true, true, true, false, true]);
+      expect(await back(queue, ends[90]!.token, ends[3]!.token, ends[89]!.token)).toEqual([true, false, true]);
+      expect(texts(await raw().tasks(queue))).toEqual(['task 89', 'task 90']);
+      const open = new Set(ends.map(({ token }) => token));
+      for (const i of [0, 1, 2, 3, 4, 51, 77, 89, 90, 129]) open.delete(ends[i]!.token);
+      expect(new Set((await bench.store.held(queue, 'w1')).map(({ token }) => token))).toEqual(open);
+      expect(await raw().matching(queue, bytes('task 88'))).toEqual([ends[88]!.token]);
+      expect(await raw().matching(queue, bytes('task 77'))).toEqual([]);
+      expect(await bench.store.note(queue, { worker: 'w1', token: ends[88]!.token }, {})).toBe(true);
+      expect(await bench.store.note(queue, { worker: 'w1', token: ends[77]!.token }, {})).toBe(false);
+
+      expect((await raw().finish(queue, ends)).filter(Boolean)).toHaveLength(120);
+      expect(await active()).toBe(0);
+      expect(await bench.store.held(queue, 'w1')).toEqual([]);
+    });
+
+    it('do not end by a token that somebody made up', async () => {
+      const queue = bench.newQueue();
+      await join(queue);
+      await put(queue, 'a', 'b', 'c');
+      const [a, b] = await take(queue, 3);
+      const made = ['', '7', 'a-b.c', '0.1-000.x', '2.1-001.x', '999.1-999.x'].map((token) => ({ token }));
+      expect(await raw().finish(queue, made)).toEqual(made.map(() => false));
+      expect((await bench.store.count(queue)).active).toBe(3);
+      // As many as there are, but one of them never was.
+      const beyond = { token: a!.token.replace('-000.', '-030.') };
+      expect(await raw().finish(queue, [a!, b!, beyond])).toEqual([true, true, false]);
+      expect((await bench.store.count(queue)).active).toBe(1);
+    });
+
     it('are accepted by the thousand in one group', async () => {
       const queue = bench.newQueue();
       await join(queue);
@@ -263,6 +307,43 @@ export function testByHand(bench: Bench): void {
       expect(await bench.store.queues()).not.toContain('');
       await bench.store.leave('', 'member');
     });
+  });
+
+  it('news of ends name exactly what ended, with its result, whatever the size', async () => {
+    const queue = bench.newQueue();
+    const told: string[] = [];
+    const ear = raw().listen(queue, 'ends', (one) => {
+      if (one.type !== 'done') return;
+      for (const { worker, token, task, result } of one.ends) {
+        told.push([worker, token, Buffer.from(task).toString().slice(0, 8), result?.slice(0, 12)].join(' '));
+      }
+    });
+    await ear.ready;
+    await join(queue);
+    const large = 'x'.repeat(600_000);
+    for (const tasks of [Array.from({ length: 60 }, (_x, i) => `small ${i}`), [`large 0${large}`, `large 1${large}`]]) {
+      await put(queue, ...tasks);
+      const taken = await take(queue, tasks.length);
+      const ends = taken.map(({ token }, i) => ({ token, result: `"result ${i}"` }));
+      const wanted = (from: number, to: number) =>
+        tasks
+          .slice(from, to)
+          .map((task, i) => ['w1', ends[from + i]!.token, task.slice(0, 8), ends[from + i]!.result].join(' '));
+      await raw().finish(queue, ends.slice(1, 2));
+      await raw().finish(queue, ends);
+      await until('all ends', () => told.length >= tasks.length);
+      expect(told.splice(0)).toEqual([...wanted(1, 2), ...wanted(0, 1), ...wanted(2, tasks.length)]);
+    }
+    // Results that are too large for one message.
+    await put(queue, 'one', 'two', 'three');
+    const taken = await take(queue, 3);
+    await raw().finish(
+      queue,
+      taken.map(({ token }, i) => ({ token, result: `"${i}${large}"` })),
+    );
+    await until('all ends', () => told.length >= 3);
+    expect(told).toEqual(['one', 'two', 'three'].map((task, i) => `w1 ${taken[i]!.token} ${task} "${i}xxxxxxxxxx`));
+    ear.stop();
   });
 
   it('news of raw tasks reach whoever listens', async () => {

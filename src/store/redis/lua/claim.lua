@@ -17,7 +17,7 @@ promote(1000)
 local asked, opens = n, nil
 local rule = get_pace()
 if rule and rule.most > 0 then
-  n = math.min(n, rule.most - (call('HLEN', stem .. 'active') - 1 + call('HLEN', stem .. 'leased')))
+  n = math.min(n, rule.most - (call('HLEN', stem .. 'active') - 1 + count_leased()))
 end
 local rate_start, rate_count
 if rule and rule.count > 0 then
@@ -335,7 +335,7 @@ end
 if k > 0 then call('HSET', stem .. 'active', unpack(fields)) end
 if #leased > 0 then
   call('HSET', stem .. 'leased', unpack(leased))
-  seal(leased)
+  seal(tasks, function(i) return leased[2 * i - 1] end)
 end
 if watched() then
   for i, id in ipairs(ids) do

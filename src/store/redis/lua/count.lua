@@ -3,6 +3,6 @@ local ready = call('LLEN', list) + call('LLEN', stem .. 'ready') + call('ZCARD',
   - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) + (tonumber(call('HGET', stem .. 'meta', 'grouped')) or 0)
 return {
   call('HLEN', stem .. 'blocked'), call('ZCARD', stem .. 'scheduled'), ready,
-  call('HLEN', stem .. 'active') - call('HEXISTS', stem .. 'active', '') + call('HLEN', stem .. 'leased'),
+  call('HLEN', stem .. 'active') - call('HEXISTS', stem .. 'active', '') + count_leased(),
   call('LLEN', stem .. 'recent') + call('ZCARD', stem .. 'done'), call('ZCARD', stem .. 'dead'), call('ZCARD', stem .. 'cancelled'),
 }

@@ -3,7 +3,8 @@
 --   jobs   hash id -> record, never rewritten
 --   ready  list of ids | prio zset of seq..id | scheduled zset by time | blocked hash id -> upstreams left
 --   runs   hash id -> 'state attempt crashes priority at tail' of jobs that wait; none for a fresh one of priority 0
---   active hash id -> 'token crashes priority at worker', and '\0group' for a job of a group | leased hash token -> 'worker\0task' for raw tasks
+--   active hash id -> 'token crashes priority at worker', and '\0group' for a job of a group | leased hash token -> 'worker\0task' for raw tasks,
+--          or a sheaf of those that were taken by hand at once: see sheaf.lua
 --   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping |
 --          recent list of done jobs that are kept as by default, newest first: a list costs a fifth of a sorted set
 --   fates  hash id -> final state, for ten minutes, of jobs that dependents in other queues wait for (fates_ttl zset)
@@ -17,7 +18,7 @@
 --   raw    set of sessions whose raw tasks return uncounted
 --   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
 -- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
--- digits has to be rendered for each job.
+-- digits has to be rendered for each job. In place of an attempt, that of a raw task has the size of its sheaf.
 local list, stem = KEYS[1], KEYS[2]
 local call = redis.call
 
@@ -55,12 +56,16 @@ local function wake(told)
   if not told then call('PUBLISH', stem .. 'news', 'w') end
 end
 
--- The seal of a unique task goes to the first equal one that is leased. Pairs: token, 'worker\0task', token …
-local function seal(leased)
+-- How many raw tasks are leased: meta counts those that share a field with another.
+local function count_leased()
+  return call('HLEN', stem .. 'leased') + (call('HGET', stem .. 'meta', 'sheaved') or 0)
+end
+
+-- The seal of a unique task goes to the first equal one that is leased. The token of each task comes from a function.
+local function seal(tasks, token_of)
   if call('EXISTS', stem .. 'seals') == 0 then return end
-  for i = 1, #leased, 2 do
-    local task = string.sub(leased[i + 1], string.find(leased[i + 1], '\0', 1, true) + 1)
-    if call('SREM', stem .. 'seals', task) == 1 then call('HSET', stem .. 'sealed', task, leased[i]) end
+  for i, task in ipairs(tasks) do
+    if call('SREM', stem .. 'seals', task) == 1 then call('HSET', stem .. 'sealed', task, token_of(i)) end
   end
 end
 

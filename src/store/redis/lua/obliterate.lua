@@ -9,7 +9,7 @@ for _, name in ipairs({ 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs',
   'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events' }) do
   call('UNLINK', stem .. name)
 end
-call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped')
+call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped', 'sheaved')
 pad('active')
 if grouped() then pad('holds') end
 call('PUBLISH', stem .. 'signals', 'r')

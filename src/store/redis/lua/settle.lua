@@ -13,11 +13,8 @@ local freed = {}
 local function unlease(p)
   local token, id = ARGV[p + 1], ARGV[p + 2]
   if id == '' or ARGV[p + 9] ~= '' then
-    local value = call('HGET', stem .. 'leased', token)
-    if not value then return nil end
-    call('HDEL', stem .. 'leased', token)
-    local task = string.sub(value, string.find(value, '\0', 1, true) + 1)
-    if sealing then unseal(token, task, ARGV[p + 3] == 'raw') end
+    local task = end_task(token)
+    if task and sealing then unseal(token, task, ARGV[p + 3] == 'raw') end
     return task
   end
   local run = call('HGET', stem .. 'active', id)
@@ -62,6 +59,7 @@ for i = 1, n do
   end
 end
 
+close_sheaves()
 free(freed)
 -- What goes back to the front keeps its order: the lowest claim sequence is pushed last and so stands first.
 table.sort(fronts, function(a, b) return a[1] > b[1] end)

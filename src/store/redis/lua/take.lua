@@ -1,6 +1,7 @@
 -- take: up to n raw tasks, at most a thousand, for a session that is alive. As good as a beat.
 -- ARGV: now, session, n, nonce, lease in ms.
--- Reply: status (ok, paused, lost), first claim sequence, packed list of tasks. Tokens are as those of claim.
+-- Reply: status (ok, paused, lost), first claim sequence, size of the sheaves, packed list of the tasks of each.
+-- Tokens are as those of claim, with the size of the sheaves in place of an attempt.
 local worker = ARGV[2]
 call('LLEN', list)
 allow_oom()
@@ -13,7 +14,7 @@ if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused' } end
 local most, rule = tonumber(ARGV[3]), get_pace()
 local rate_start, rate_count
 if rule and rule.most > 0 then
-  most = math.min(most, rule.most - (call('HLEN', stem .. 'active') - 1 + call('HLEN', stem .. 'leased')))
+  most = math.min(most, rule.most - (call('HLEN', stem .. 'active') - 1 + count_leased()))
 end
 if rule and rule.count > 0 then
   rate_start, rate_count = window(call('HGET', stem .. 'rates', ''), rule.per)
@@ -27,19 +28,28 @@ if n < tonumber(ARGV[3]) or call('EXISTS', list) == 0 then call('HSET', stem .. 
 if n == 0 then return { 'ok' } end
 
 local first = call('HINCRBY', stem .. 'meta', 'seq', n) - n + 1
-local head, tail, owner = '1.' .. first .. '-', '.' .. ARGV[4], worker .. '\0'
-local ends = {}
-for ones = 0, 9 do ends[ones] = ones .. tail end
-local leased, bytes, prefix = {}, 0, nil
-for i = 1, n do
-  local ones = (i - 1) % 10
-  -- ten tokens differ in their last digit only: rendering a number is dear
-  if ones == 0 then prefix = head .. string.format('%02d', (i - 1) / 10) end
-  leased[2 * i - 1] = prefix .. ends[ones]
-  leased[2 * i] = owner .. tasks[i]
-  bytes = bytes + #tasks[i]
+local bytes = 0
+for i = 1, n do bytes = bytes + #tasks[i] end
+-- Large tasks stand alone: whoever ends one of a sheaf rewrites the others.
+local size = n > 1 and bytes <= n * 1024 and 50 or 1
+local head, tail, owner, pack = size .. '.' .. first .. '-', '.' .. ARGV[4], worker .. '\0', cmsgpack.pack
+local function token_of(i) return head .. string.format('%03d', i - 1) .. tail end
+
+local reply, leased, k = { 'ok', first, size }, {}, 0
+for i = 1, n, size do
+  leased[k + 1] = token_of(i)
+  if size == 1 then
+    leased[k + 2] = owner .. tasks[i]
+  else
+    local sheaf = n > size and { unpack(tasks, i, math.min(i + size - 1, n)) } or tasks
+    local packed = pack(sheaf)
+    leased[k + 2] = owner .. #sheaf .. '/' .. #sheaf .. ' ' .. packed
+    reply[#reply + 1] = packed
+  end
+  k = k + 2
 end
 call('HSET', stem .. 'leased', unpack(leased))
-seal(leased)
+if size == 1 then reply[4] = pack(tasks) else call('HINCRBY', stem .. 'meta', 'sheaved', n - k / 2) end
+seal(tasks, token_of)
 weigh(-bytes)
-return { 'ok', first, cmsgpack.pack(tasks) }
+return reply
