@@ -22,8 +22,8 @@ export class Calls {
 
   constructor(
     private readonly store: HandStore,
-    /** Told of every process that is known to be over, or gone. */
-    private readonly over: (queue: string, token: string) => void,
+    /** Told of processes that are known to be over, or gone. */
+    private readonly over: (queue: string, tokens: readonly string[]) => void,
   ) {}
 
   /** Rejects with DUPLICATE_TASK where a unique task is refused. */
@@ -65,18 +65,22 @@ export class Calls {
 
   async #finish(queue: string, ends: TaskEnd[]): Promise<(undefined | Error)[]> {
     const held = await this.store.raw.finish(queue, ends);
-    return held.map((one, i) => this.#ended(queue, ends[i]!.token, one));
+    return this.#ended(
+      queue,
+      ends.map(({ token }) => token),
+      held,
+    );
   }
 
   async #giveBack(queue: string, tokens: string[]): Promise<(undefined | Error)[]> {
     const returns = tokens.map((token) => givenBack({ worker: '', token }));
     const held = await this.store.settle(queue, returns);
-    return held.map((one, i) => this.#ended(queue, tokens[i]!, one));
+    return this.#ended(queue, tokens, held);
   }
 
-  #ended(queue: string, token: string, held: boolean): undefined | Error {
-    this.over(queue, token);
-    return held ? undefined : gone(processId(queue, token));
+  #ended(queue: string, tokens: readonly string[], held: readonly boolean[]): (undefined | Error)[] {
+    this.over(queue, tokens);
+    return held.map((one, i) => (one ? undefined : gone(processId(queue, tokens[i]!))));
   }
 }
 

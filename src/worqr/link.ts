@@ -22,8 +22,8 @@ export class Link {
     private readonly open: () => Promise<HandStore>,
     private readonly timeout: number,
     private readonly onError: (error: Error, what: string) => void,
-    /** Told of every process that is known to be over. */
-    private readonly over: (queue: string, token: string) => void,
+    /** Told of processes that are known to be over. */
+    private readonly over: (queue: string, tokens: readonly string[]) => void,
   ) {}
 
   get closed(): boolean {

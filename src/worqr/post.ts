@@ -50,6 +50,11 @@ export class Post {
     return this.#takes.add();
   }
 
+  /** These are known to be over. */
+  forget(tokens: readonly string[]): void {
+    for (const token of tokens) this.inHand.delete(token);
+  }
+
   /** Whether nothing here would ask for work by itself, as far as one can tell. Called now and then. */
   async isIdle(): Promise<boolean> {
     this.#quietLooks += 1;

@@ -45,7 +45,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
       open,
       timeout,
       (error, what) => this.#voice.trouble(error, what),
-      (queue, token) => this.#member?.posts.get(queue)?.inHand.delete(token),
+      (queue, tokens) => this.#member?.posts.get(queue)?.forget(tokens),
     );
     this.#supervisor = new Supervisor(() => this.#link.desk(), careOf(this.#options));
     this.#voice = new Voice({

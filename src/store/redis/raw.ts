@@ -127,7 +127,7 @@ export class RedisRaw implements RawStore {
 function inSheaves(ends: readonly TaskEnd[]): { items: string[]; order: number[] } {
   const items: string[] = [];
   const order: number[] = [];
-  for (const [field, places] of gather(ends.map(({ token }) => token))) {
+  for (const [field, places] of gather(ends)) {
     let text = '';
     for (let place = 0; place < places.length; place++) {
       const i = places[place];

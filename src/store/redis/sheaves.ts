@@ -36,23 +36,56 @@ export function tokenAt(token: string, places: number): string {
   return `${token.slice(0, at)}${THREE_DIGITS[Number(token.slice(at, at + 3)) + places]}${token.slice(at + 3)}`;
 }
 
-/** Where tokens are found: by field and place, the index of each. One that is given twice counts once. */
-export function gather(tokens: readonly string[]): Map<string, (number | undefined)[]> {
+/** Where leases are found: by field and place, the index of each. One that is given twice counts once. */
+export function gather(leases: readonly { token: string }[]): Map<string, (number | undefined)[]> {
   const fields = new Map<string, (number | undefined)[]>();
-  for (let i = 0; i < tokens.length; i++) {
-    const token = tokens[i]!;
-    const parts = TOKEN.exec(token);
-    const place = parts ? Number(parts[2]) % Number(parts[1]) : 0;
-    const field = place === 0 ? token : tokenAt(token, -place);
-    const places = fields.get(field);
-    if (places) places[place] ??= i;
-    else fields.set(field, placed(place, i));
+  let last: Opened | undefined;
+  for (let i = 0; i < leases.length; i++) {
+    const { token } = leases[i]!;
+    let place = last ? placeIn(last, token) : -1;
+    if (place < 0) {
+      last = open(token);
+      place = last.place;
+      last.places = fields.get(last.field) ?? [];
+      if (last.places.length === 0) fields.set(last.field, last.places);
+    }
+    last!.places[place] ??= i;
   }
   return fields;
 }
 
-function placed(place: number, i: number): (number | undefined)[] {
-  const places: (number | undefined)[] = [];
-  places[place] = i;
-  return places;
+/** A sheaf of which one token has been seen. */
+interface Opened {
+  field: string;
+  place: number;
+  places: (number | undefined)[];
+  size: number;
+  /** What is before and behind the three digits of each token, and those of the first. */
+  head: string;
+  tail: string;
+  first: number;
+}
+
+function open(token: string): Opened {
+  const parts = TOKEN.exec(token);
+  const size = parts ? Number(parts[1]) : 1;
+  const index = parts ? Number(parts[2]) : 0;
+  const place = index % size;
+  const at = token.indexOf('-') + 1;
+  const field = place === 0 ? token : tokenAt(token, -place);
+  return { field, place, places: [], size, head: token.slice(0, at), tail: token.slice(at + 3), first: index - place };
+}
+
+/** The place of a token in this sheaf, mostly that of the one before; -1: it is of another. Nothing is made for it. */
+function placeIn({ size, head, tail, first }: Opened, token: string): number {
+  const at = head.length;
+  if (size === 1 || token.length !== at + 3 + tail.length || !token.startsWith(head) || !token.endsWith(tail))
+    return -1;
+  let index = 0;
+  for (let i = at; i < at + 3; i++) {
+    const digit = token.charCodeAt(i) - 48;
+    if (digit < 0 || digit > 9) return -1;
+    index = index * 10 + digit;
+  }
+  return index >= first && index < first + size ? index - first : -1;
 }
