@@ -56,7 +56,11 @@ export class Ledger {
     this.db = borrow(connection, what);
   }
 
+  /** Makes what is missing. Where nothing is, nobody who writes to the file is waited for. */
   prepare(): void {
+    const names = "'crore_outbox', 'crore_outbox_order', 'crore_outbox_queues'";
+    const there = this.db.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name IN (${names})`).get();
+    if (there?.n === SCHEMA.length) return;
     this.db.atomically(() => {
       for (const sql of SCHEMA) this.db.exec(sql);
     });

@@ -104,6 +104,18 @@ describe('an outbox', () => {
     expect(await waiting('mails')).toEqual(['surely']);
   });
 
+  it('begins while somebody else is in the middle of a write', async () => {
+    openOutbox(db).add('mails', 'from before');
+    const own = openApp(file);
+    own.exec('PRAGMA busy_timeout = 0');
+    db.exec('BEGIN IMMEDIATE');
+    const one = start(own);
+    db.exec('COMMIT');
+    await one.drained();
+    expect(await waiting('mails')).toEqual(['from before']);
+    expect(errors).toEqual([]);
+  });
+
   it('hears of commits by other connections', async () => {
     openOutbox(db);
     const other = openApp(file);

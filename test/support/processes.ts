@@ -27,8 +27,14 @@ export class Program {
 
   /** Waits for a line that starts so. */
   async line(start: string): Promise<string> {
-    const found = () => this.lines.find((line) => line.startsWith(start));
-    return (await until(`a line '${start}' (stderr: ${this.#errors})`, found))!;
+    const found = () => {
+      const line = this.lines.find((one) => one.startsWith(start));
+      if (line === undefined && !this.running && this.child.stdout!.readableEnded) {
+        throw new Error(`it ended without a line '${start}': ${this.#errors}`);
+      }
+      return line;
+    };
+    return (await until(`a line '${start}'`, found))!;
   }
 
   /** Writes a line to its standard input. */

@@ -36,7 +36,7 @@ function load(): Driver {
   const seen: string[] = [];
   for (const name of names) {
     try {
-      const candidate = require(name) as Driver;
+      const candidate = quietly(() => require(name)) as Driver;
       const version = versionOf(candidate);
       if (isNewEnough(version)) {
         driver = candidate;
@@ -48,6 +48,19 @@ function load(): Driver {
     }
   }
   throw new CroreError('STORE_UNSUPPORTED', `no SQLite of ${OLDEST.join('.')} or newer: ${seen.join('; ')}`);
+}
+
+/** Node says of its SQLite that it is experimental, on the screen of people who did not ask for it. */
+function quietly<T>(load: () => T): T {
+  const { emitWarning } = process;
+  process.emitWarning = (warning: string | Error, ...rest: unknown[]) => {
+    if (rest[0] !== 'ExperimentalWarning') Reflect.apply(emitWarning, process, [warning, ...rest]);
+  };
+  try {
+    return load();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
 }
 
 function versionOf(candidate: Driver): string {
