@@ -41,7 +41,7 @@ describe('what is shown to newcomers works', () => {
     [...readFileSync(join(root, 'docs', page), 'utf8').matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code!);
 
   it('examples/bookshop: its own tests pass', () => {
-    const { status, text } = run(['--test', 'examples/bookshop/bookshop.test.mjs'], root);
+    const { status, text } = run(['--test', '--test-reporter=tap', 'examples/bookshop/bookshop.test.mjs'], root);
     expect(status, text).toBe(0);
     expect(text).toMatch(/^# pass 7$/m);
   });
@@ -49,7 +49,7 @@ describe('what is shown to newcomers works', () => {
   it('docs/testing.md: the tests on the page pass', () => {
     const [code] = blocks('testing.md');
     writeFileSync(join(dir, 'page.test.mjs'), code!);
-    const { status, text } = run(['--test', 'page.test.mjs']);
+    const { status, text } = run(['--test', '--test-reporter=tap', 'page.test.mjs']);
     expect(status, text).toBe(0);
     expect(text).toMatch(/^# pass 3$/m);
   });

@@ -3,7 +3,9 @@ import { connect, type Socket } from 'node:net';
 
 /** HTTP/2 by hand, for what no well-behaved client does. */
 
-export const [DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION] = [0, 1, 3, 4, 6, 8, 9];
+export const [DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION] = [
+  0, 1, 3, 4, 6, 7, 8, 9,
+];
 export const [END_STREAM, END_HEADERS, PADDED] = [1, 4, 8];
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
