@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { CroreError } from '../../errors.js';
 import { type Connection, isCluster, type Source } from './connect.js';
-import { SCRIPTS, type ScriptName } from './scripts.js';
+import { type ScriptName, scriptOf } from './scripts.js';
 
 export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
@@ -129,7 +129,7 @@ export class RedisClient {
   }
 
   async #evaluate(name: ScriptName, keys: Arg[], args: Arg[]): Promise<Reply> {
-    const script = SCRIPTS[name];
+    const script = scriptOf(name);
     const rest = [String(keys.length), ...keys, ...args];
     try {
       return await this.#send('EVALSHA', [script.sha, ...rest]);

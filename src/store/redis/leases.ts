@@ -2,7 +2,7 @@ import type { Job, Lease } from '../../job/job.js';
 import type { Lost } from '../store.js';
 import type { RedisClient } from './client.js';
 import { readActive } from './codec.js';
-import { readSheaf, tokenAt } from './sheaves.js';
+import { FIRST_PLACE, readSheaf, tokenAt } from './sheaves.js';
 
 const PAGE = '1000';
 /** A field of raw tasks may be a sheaf of fifty. */
@@ -19,7 +19,7 @@ export interface FoundLease {
  * job, and it is only asked for when a worker dies, leaves, or is looked at.
  */
 export async function* walkLeases(client: RedisClient, stem: string): AsyncGenerator<FoundLease> {
-  for await (const [id, run] of scan(client, `${stem}active`, PAGE)) {
+  for await (const [id, run] of scan(client, `${stem}active`)) {
     if (id.length === 0) continue; // the padding: see lib.lua
     const { token, worker } = readActive(run.toString());
     yield { lease: { worker, token, id: id.toString() } };
@@ -27,23 +27,33 @@ export async function* walkLeases(client: RedisClient, stem: string): AsyncGener
   yield* walkTasks(client, stem);
 }
 
-/** Raw tasks alone. */
+/** Raw tasks alone. A sheaf that ends between the two looks seems whole: whoever wants to settle it is refused. */
 export async function* walkTasks(client: RedisClient, stem: string): AsyncGenerator<Required<FoundLease>> {
-  for await (const [field, value] of scan(client, `${stem}leased`, SHEAVES)) {
-    const first = field.toString();
-    const { worker, tasks } = readSheaf(first, value);
-    for (const [place, task] of tasks.entries()) {
-      if (task) yield { lease: { worker, token: tokenAt(first, place) }, task };
+  for await (const page of pages(client, `${stem}leased`, SHEAVES)) {
+    const gone = (await client.call('HMGET', `${stem}over`, ...page.map(([field]) => field))) as (Buffer | null)[];
+    for (const [i, [field, value]] of page.entries()) {
+      const first = field.toString();
+      const { worker, tasks } = readSheaf(first, value);
+      for (const [place, task] of tasks.entries()) {
+        if (!gone[i]?.includes(FIRST_PLACE + place)) yield { lease: { worker, token: tokenAt(first, place) }, task };
+      }
     }
   }
 }
 
-async function* scan(client: RedisClient, key: string, page: string): AsyncGenerator<[Buffer, Buffer]> {
+async function* scan(client: RedisClient, key: string): AsyncGenerator<[Buffer, Buffer]> {
+  for await (const page of pages(client, key, PAGE)) yield* page;
+}
+
+/** Fields with their values; no page is empty. */
+async function* pages(client: RedisClient, key: string, size: string): AsyncGenerator<[Buffer, Buffer][]> {
   let cursor = '0';
   do {
-    const [next, fields] = (await client.call('HSCAN', key, cursor, 'COUNT', page)) as [Buffer, Buffer[]];
+    const [next, fields] = (await client.call('HSCAN', key, cursor, 'COUNT', size)) as [Buffer, Buffer[]];
     cursor = next.toString();
-    for (let i = 0; i < fields.length; i += 2) yield [fields[i]!, fields[i + 1]!];
+    const page: [Buffer, Buffer][] = [];
+    for (let i = 0; i < fields.length; i += 2) page.push([fields[i]!, fields[i + 1]!]);
+    if (page.length > 0) yield page;
   } while (cursor !== '0');
 }
 

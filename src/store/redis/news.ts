@@ -22,25 +22,21 @@ export function readNews(message: Buffer | undefined): News {
 
 /** Fields and places, values, and results, if there are any: three packed lists one after the other. */
 function readEnds(packed: Buffer): TaskDone[] {
-  const lists: (Buffer | undefined)[][] = [];
+  const lists: Buffer[][] = [];
   for (let at = 0; at < packed.length; ) {
-    const list: (Buffer | undefined)[] = [];
-    at = unpack(packed, (start, end) => list.push(start < 0 ? undefined : packed.subarray(start, end)), at);
+    const list: Buffer[] = [];
+    at = unpack(packed, (start, end) => list.push(packed.subarray(start, end)), at);
     lists.push(list);
   }
   const [items = [], values = [], results = []] = lists;
   const ends: TaskDone[] = [];
-  let number = 0;
-  for (const [f, value] of values.entries()) {
-    const field = items[2 * f]!.toString();
-    const characters = items[2 * f + 1]!;
-    const places = isAlone(field) ? [0] : Array.from(characters, (character) => character - FIRST_PLACE);
-    const sheaf = value && readSheaf(field, value);
-    for (const place of places) {
-      const result = results[number++];
-      const task = sheaf?.tasks[place];
-      if (!task) continue;
-      const end = { worker: sheaf!.worker, token: tokenAt(field, place), task };
+  for (const [i, value] of values.entries()) {
+    const field = items[2 * i]!.toString();
+    const { worker, tasks } = readSheaf(field, value);
+    for (const character of isAlone(field) ? [FIRST_PLACE] : items[2 * i + 1]!) {
+      const place = character - FIRST_PLACE;
+      const result = results[ends.length];
+      const end = { worker, token: tokenAt(field, place), task: tasks[place]! };
       ends.push(result?.length ? { ...end, result: result.toString('utf8', 1) } : end);
     }
   }

@@ -45,7 +45,11 @@ function grown(buffer: Buffer, used: number, more: number): Buffer {
  * Calls `each` with the place of every string of a packed list; -1, -1 for one that is missing. The list begins at `from`;
  * returns where it ends.
  */
-export function unpack(buffer: Buffer, each: (start: number, end: number, index: number) => void, from = 0): number {
+export function unpack(
+  buffer: Buffer,
+  each: (start: number, end: number, index: number, count: number) => void,
+  from = 0,
+): number {
   let at = from + 1;
   let count = buffer[from]! & 0x0f;
   if (buffer[from] === 0xdc) {
@@ -60,7 +64,7 @@ export function unpack(buffer: Buffer, each: (start: number, end: number, index:
     let size = tag & 0x1f;
     let start = at + 1;
     if (tag === 0xc0 || tag === 0xc2) {
-      each(-1, -1, index);
+      each(-1, -1, index, count);
       at += 1;
       continue;
     }
@@ -75,7 +79,7 @@ export function unpack(buffer: Buffer, each: (start: number, end: number, index:
       start = at + HEAD;
     }
     at = start + size;
-    each(start, at, index);
+    each(start, at, index, count);
   }
   return at;
 }

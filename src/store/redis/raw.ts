@@ -37,8 +37,8 @@ export class RedisRaw implements RawStore {
     const [status, first, size, ...sheaves] = reply as [Buffer, number | undefined, number | undefined, ...Buffer[]];
     const taken: Take['taken'] = [];
     for (const tasks of sheaves) {
-      unpack(tasks, (start, end) => {
-        const token = `${size}.${first}-${THREE_DIGITS[taken.length]}.${nonce}`;
+      unpack(tasks, (start, end, _place, count) => {
+        const token = `${size === 1 ? 1 : count}.${first}-${THREE_DIGITS[taken.length]}.${nonce}`;
         taken.push({ token, task: tasks.subarray(start, end) });
       });
     }

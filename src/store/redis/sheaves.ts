@@ -3,16 +3,17 @@ import { unpack } from './pack.js';
 
 /** Raw tasks that were taken at once and are leased together: see sheaf.lua, which this follows. */
 
-const TOKEN = /^([1-9]\d*)\.\d+-(\d{3})\./;
+const TOKEN = /^(\d+)\.\d+-(\d{3})\./;
+/** Most tasks of a sheaf. */
+const SIZE = 50;
 
 /** Places travel as characters from this one on. */
 export const FIRST_PLACE = 48;
 
-/** What is leased in one field. */
+/** What is leased in one field, by place. */
 export interface Sheaf {
   worker: string;
-  /** By place; undefined where it is over. */
-  tasks: (Buffer | undefined)[];
+  tasks: Buffer[];
 }
 
 /** Whether a field is a task on its own. */
@@ -24,9 +25,8 @@ export function readSheaf(field: string, value: Buffer): Sheaf {
   const cut = value.indexOf(0);
   const worker = value.toString('utf8', 0, cut);
   if (isAlone(field)) return { worker, tasks: [value.subarray(cut + 1)] };
-  const tasks: Sheaf['tasks'] = [];
-  const each = (start: number, end: number) => tasks.push(start < 0 ? undefined : value.subarray(start, end));
-  unpack(value, each, value.indexOf(' ', cut) + 1);
+  const tasks: Buffer[] = [];
+  unpack(value, (start, end) => tasks.push(value.subarray(start, end)), cut + 1);
   return { worker, tasks };
 }
 
@@ -59,7 +59,6 @@ interface Opened {
   field: string;
   place: number;
   places: (number | undefined)[];
-  size: number;
   /** What is before and behind the three digits of each token, and those of the first. */
   head: string;
   tail: string;
@@ -68,24 +67,23 @@ interface Opened {
 
 function open(token: string): Opened {
   const parts = TOKEN.exec(token);
-  const size = parts ? Number(parts[1]) : 1;
-  const index = parts ? Number(parts[2]) : 0;
-  const place = index % size;
+  const place = parts && parts[1] !== '1' ? Number(parts[2]) % SIZE : 0;
   const at = token.indexOf('-') + 1;
+  const first = parts && parts[1] !== '1' ? Number(parts[2]) - place : -1;
   const field = place === 0 ? token : tokenAt(token, -place);
-  return { field, place, places: [], size, head: token.slice(0, at), tail: token.slice(at + 3), first: index - place };
+  return { field, place, places: [], head: token.slice(0, at), tail: token.slice(at + 3), first };
 }
 
 /** The place of a token in this sheaf, mostly that of the one before; -1: it is of another. Nothing is made for it. */
-function placeIn({ size, head, tail, first }: Opened, token: string): number {
+function placeIn({ head, tail, first }: Opened, token: string): number {
   const at = head.length;
-  if (size === 1 || token.length !== at + 3 + tail.length || !token.startsWith(head) || !token.endsWith(tail))
-    return -1;
+  if (first < 0 || token.length !== at + 3 + tail.length) return -1;
+  if (!token.startsWith(head) || !token.endsWith(tail)) return -1;
   let index = 0;
   for (let i = at; i < at + 3; i++) {
     const digit = token.charCodeAt(i) - 48;
     if (digit < 0 || digit > 9) return -1;
     index = index * 10 + digit;
   }
-  return index >= first && index < first + size ? index - first : -1;
+  return index >= first && index < first + SIZE ? index - first : -1;
 }

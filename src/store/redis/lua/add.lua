@@ -160,7 +160,7 @@ for index, item in ipairs(items) do
         call('HSET', stem .. 'runs', id, 'scheduled 0 0 ' .. priority .. ' ' .. at .. ' ')
         fresh = true
       else
-        place(id, 0, 0, priority, '', false)
+        line_up(id, 0, 0, priority, '', false)
         fresh = true
       end
     end

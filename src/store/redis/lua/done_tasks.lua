@@ -6,6 +6,5 @@ for i, token in ipairs(cmsgpack.unpack(ARGV[2])) do
   local task = end_task(token)
   if not task then reply[#reply + 1] = i elseif sealing then unseal(token, task, false) end
 end
-close_sheaves()
 if get_pace() then wake() end
 return reply

@@ -3,60 +3,50 @@
 -- task on its own; packed list of results ('' = none, else '=' and JSON text) or '' for none at all; '' where this server
 -- knows of every listener.
 -- Reply: numbers of those no longer held.
--- News: 'd', then three packed lists one after the other: as ARGV[2], the value of each field (false where there was none), results.
+-- News: 'd', then three packed lists one after the other: as ARGV[2], the value of each field, results.
 allow_oom()
 local items = cmsgpack.unpack(ARGV[2])
-local fields = {}
-for i = 1, #items, 2 do fields[#fields + 1] = items[i] end
-local values = call('HMGET', leased, unpack(fields))
+local pack, channel = cmsgpack.pack, stem .. 'ends'
+local sealing = call('EXISTS', stem .. 'sealed') == 1
+local listening = ARGV[4] ~= '' or call('PUBSUB', 'NUMSUB', channel)[2] > 0
+local results = listening and ARGV[3] ~= '' and cmsgpack.unpack(ARGV[3])
 if get_pace() then wake() end
 
-local sealing = call('EXISTS', stem .. 'sealed') == 1
-local reply, number, over, fewer, size = {}, 0, {}, 0, #ARGV[3]
-for f, field in ipairs(fields) do
-  local value, places = values[f], items[2 * f]
-  local n = math.max(1, #places)
-  if not value then
-    for i = number + 1, number + n do reply[#reply + 1] = i end
-  elseif places == '' then
-    over[#over + 1] = field
-    if sealing then unseal(field, string.sub(value, string.find(value, '\0', 1, true) + 1), false) end
-  else
-    local left, all = size_of(value)
-    if not sealing and left == all and n == all and string.byte(places, n) == 47 + all then
-      over[#over + 1] = field
-      fewer = fewer + all - 1
+local reply, number = {}, 0
+local told, values, kept, size = {}, {}, {}, 0
+for i = 1, #items, 2 do
+  local field, places, value, held = items[i], items[i + 1], nil, nil
+  if listening or sealing then value = call('HGET', leased, field) else value = call('HEXISTS', leased, field) == 1 end
+  if value then held = end_places(field, places) end
+  for k = 1, math.max(1, #places) do
+    number = number + 1
+    local place = string.sub(places, k, k)
+    if not held or (place ~= '' and held ~= places and not string.find(held, place, 1, true)) then
+      reply[#reply + 1] = number
     else
-      local sheaf = open_sheaf(field, value)
-      for i = 1, n do
-        local place = string.byte(places, i) - 47
-        local task = pull(sheaf, place)
-        if not task then reply[#reply + 1] = number + i elseif sealing then unseal(token_at(field, place), task, false) end
-      end
+      if sealing then unseal(token_at(field, place), task_at(value, place), false) end
+      if results then kept[#kept + 1], size = results[number], size + #results[number] end
     end
   end
-  if value then size = size + #value end
-  number = number + n
+  if listening and held and (held ~= '' or places == '') then
+    told[#told + 1], told[#told + 2] = field, held
+    values[#values + 1], size = value, size + #value
+  end
 end
-if #over > 0 then call('HDEL', leased, unpack(over)) end
-if fewer > 0 then call('HINCRBY', stem .. 'meta', 'sheaved', -fewer) end
-close_sheaves()
 
-local pack, channel = cmsgpack.pack, stem .. 'ends'
-if #reply == number or (ARGV[4] == '' and call('PUBSUB', 'NUMSUB', channel)[2] == 0) then return reply end
+if #told == 0 then return reply end
 if size < 1048576 then
-  call('PUBLISH', channel, 'd' .. ARGV[2] .. pack(values) .. ARGV[3])
+  call('PUBLISH', channel, 'd' .. pack(told) .. pack(values) .. (results and pack(kept) or ''))
   return reply
 end
 -- A listener's buffer on the server is small: large tasks and results are told one by one.
-local results = ARGV[3] == '' and {} or cmsgpack.unpack(ARGV[3])
 number = 0
-for f, field in ipairs(fields) do
-  local value, places = values[f], items[2 * f]
-  for i = 1, math.max(1, #places) do
+for i, value in ipairs(values) do
+  local field, held = told[2 * i - 1], told[2 * i]
+  for k = 1, math.max(1, #held) do
     number = number + 1
-    local result = results[number] and pack({ results[number] }) or ''
-    if value then call('PUBLISH', channel, 'd' .. pack({ field, string.sub(places, i, i) }) .. pack({ value }) .. result) end
+    local result = results and pack({ kept[number] }) or ''
+    call('PUBLISH', channel, 'd' .. pack({ field, string.sub(held, k, k) }) .. pack({ value }) .. result)
   end
 end
 return reply

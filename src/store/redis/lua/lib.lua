@@ -1,10 +1,11 @@
--- Shared by every script of a queue. KEYS[1] is the queue's plain list of raw tasks, KEYS[2] the stem of its companion
+-- Shared by the scripts of a queue: each gets what it uses (scripts.ts), so a statement begins with `local` at the start of a line
+-- and uses only what stands before it. KEYS[1] is the queue's plain list of raw tasks, KEYS[2] the stem of its companion
 -- keys (same slot). ARGV[1] is the time in milliseconds, or '' for the server's clock.
 --   jobs   hash id -> record, never rewritten
 --   ready  list of ids | prio zset of seq..id | scheduled zset by time | blocked hash id -> upstreams left
 --   runs   hash id -> 'state attempt crashes priority at tail' of jobs that wait; none for a fresh one of priority 0
 --   active hash id -> 'token crashes priority at worker', and '\0group' for a job of a group | leased hash token -> 'worker\0task' for raw tasks,
---          or a sheaf of those that were taken by hand at once: see sheaf.lua
+--          or a sheaf of those that were taken by hand at once | over hash token -> what of a sheaf has ended: see sheaf.lua
 --   ended  hash id -> 'state attempt crashes priority at tail' | done, dead, cancelled zsets by the end of keeping |
 --          recent list of done jobs that are kept as by default, newest first: a list costs a fifth of a sorted set
 --   fates  hash id -> final state, for ten minutes, of jobs that dependents in other queues wait for (fates_ttl zset)
@@ -18,7 +19,7 @@
 --   raw    set of sessions whose raw tasks return uncounted
 --   workers zset by deadline (-1: declared dead) | reserved zset of ids by deadline | meta hash of counters and flags
 -- A token is '<attempt>.<claim>.<nonce>', the claim being '<first sequence>-<three digits>', so that nothing but the
--- digits has to be rendered for each job. In place of an attempt, that of a raw task has the size of its sheaf.
+-- digits has to be rendered for each job. In place of an attempt, that of a raw task has the number of tasks in its sheaf.
 local list, stem = KEYS[1], KEYS[2]
 local call = redis.call
 
@@ -225,7 +226,7 @@ local function weigh(bytes)
 end
 
 -- Puts a job into the line of its priority and writes its run.
-local function place(id, attempt, crashes, priority, tail, front)
+local function line_up(id, attempt, crashes, priority, tail, front)
   local at = 0
   local group = grouped() and group_of(call('HGET', stem .. 'jobs', id))
   if group then
@@ -286,7 +287,7 @@ local function promote(limit)
   local runs = call('HMGET', stem .. 'runs', unpack(due))
   for i, id in ipairs(due) do
     local _, attempt, crashes, priority, _, tail = parse(runs[i])
-    place(id, attempt, crashes, priority, tail, false)
+    line_up(id, attempt, crashes, priority, tail, false)
   end
   return #due
 end
@@ -374,7 +375,7 @@ local function deliver(down, up, state)
     call('ZADD', stem .. 'scheduled', at, down)
     call('HSET', stem .. 'runs', down, 'scheduled 0 0 ' .. priority .. ' ' .. at .. ' ')
   else
-    place(down, 0, 0, priority, '', false)
+    line_up(down, 0, 0, priority, '', false)
   end
   wake()
   return nil

@@ -7,7 +7,7 @@ for i = 2, #ARGV do
     local _, _, _, priority = parse(call('HGET', stem .. 'ended', id))
     call('HDEL', stem .. 'ended', id)
     event('revived', id)
-    place(id, 0, 0, priority, '', false)
+    line_up(id, 0, 0, priority, '', false)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end
 end

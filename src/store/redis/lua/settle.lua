@@ -59,7 +59,6 @@ for i = 1, n do
   end
 end
 
-close_sheaves()
 free(freed)
 -- What goes back to the front keeps its order: the lowest claim sequence is pushed last and so stands first.
 table.sort(fronts, function(a, b) return a[1] > b[1] end)
@@ -71,7 +70,7 @@ for _, front in ipairs(fronts) do
     bytes = bytes + #front[3]
   else
     local attempt, crashes, priority = string.match(ARGV[p + 4], '^(%d+) (%d+) (%-?%d+)$')
-    place(id, tonumber(attempt), tonumber(crashes), tonumber(priority), ARGV[p + 5], true)
+    line_up(id, tonumber(attempt), tonumber(crashes), tonumber(priority), ARGV[p + 5], true)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end
   stir = true

@@ -1,88 +1,85 @@
 -- Raw tasks that were taken by hand at once are leased together, in sheaves of at most fifty: one field instead of fifty. A
--- sheaf stands in `leased` under the token of its first task, as 'worker\0left/all packed': how many of how many are still
--- held, and the packed list of tasks, with false for those that are not. A token begins with the size of its sheaf, so that
--- the field follows from it; one of size 1 is a field of its own.
+-- sheaf stands in `leased` under the token of its first task, as 'worker\0' and the packed list of its tasks, and is never
+-- rewritten: `over` has, by the same name, the places of those that have ended, a character each, until all have. A token
+-- begins with the number of tasks in its sheaf, and sheaves begin at every fiftieth place of a take, so that the field follows
+-- from the token; 1 is a task in a field of its own, 'worker\0task'.
 local leased = stem .. 'leased'
 
--- Where a lease is kept: its field, and its place in there if that is a sheaf.
+-- Where a lease is kept: its field, and as a character its place, or '' if it is alone.
 local function place_of(token)
   local size, first, index, nonce = string.match(token, '^(%d+)%.(%d+)%-(%d%d%d)(%..*)$')
-  if not size or size == '1' or size == '0' then return token, nil end
-  local place = index % size
-  return string.format('%s.%s-%03d%s', size, first, index - place, nonce), place + 1
+  if not size or size == '1' then return token, '' end
+  local place = index % 50
+  return string.format('%s.%s-%03d%s', size, first, index - place, nonce), string.char(48 + place)
 end
 
 -- The token of the task at a place of a sheaf.
 local function token_at(field, place)
+  if place == '' then return field end
   local head, first, nonce = string.match(field, '^(%d+%.%d+%-)(%d%d%d)(%..*)$')
-  return string.format('%s%03d%s', head, first + place - 1, nonce)
+  return string.format('%s%03d%s', head, first + string.byte(place) - 48, nonce)
 end
 
--- How many of how many a sheaf holds, and where its tasks begin.
-local function size_of(value)
-  local left, all, start = string.match(value, '^[^%z]*%z(%d+)/(%d+) ()')
-  return tonumber(left), tonumber(all), start
-end
-
--- Sheaves that were looked into, by field; false where there is none.
-local open = {}
-local function open_sheaf(field, value)
-  if open[field] == nil then
-    value = value or call('HGET', leased, field)
-    if value then
-      local left, all, start = size_of(value)
-      local owner = string.sub(value, 1, string.find(value, '\0', 1, true))
-      open[field] = { owner = owner, left = left, before = left, all = all, tasks = cmsgpack.unpack(string.sub(value, start)) }
-    else
-      open[field] = false
-    end
+-- The bytes of the task at a place, cut out of the packed list: to unpack all would make a string of each.
+local function task_at(value, place)
+  local at = string.find(value, '\0', 1, true) + 1
+  if place == '' then return string.sub(value, at) end
+  at = at + (string.byte(value, at) == 220 and 3 or 1)
+  for left = string.byte(place) - 48, 0, -1 do
+    local tag, b, c, d, e = string.byte(value, at, at + 4)
+    local size, from = tag - 160, at + 1
+    if tag == 217 then size, from = b, at + 2
+    elseif tag == 218 then size, from = b * 256 + c, at + 3
+    elseif tag == 219 then size, from = ((b * 256 + c) * 256 + d) * 256 + e, at + 5 end
+    if left == 0 then return string.sub(value, from, from + size - 1) end
+    at = from + size
   end
-  return open[field]
 end
 
--- Takes a task out of its sheaf: its bytes, or nil where it is not held.
-local function pull(sheaf, place)
-  local task = sheaf and sheaf.tasks[place]
-  if not task then return nil end
-  sheaf.tasks[place] = false
-  sheaf.left = sheaf.left - 1
-  return task
+-- Ends the leases at these places of a field that is there. Returns those that were held.
+local function end_places(field, places)
+  local all = tonumber(string.match(field, '^%d+'))
+  if places == '' then
+    call('HDEL', leased, field)
+    return places
+  end
+  local gone = call('HGET', stem .. 'over', field)
+  local held = places
+  if gone or string.byte(places, -1) - 47 > all then
+    held = string.gsub(places, '.', function(place)
+      if string.byte(place) - 47 > all or (gone and string.find(gone, place, 1, true)) then return '' end
+    end)
+  end
+  if held == '' then return held end
+  gone = (gone or '') .. held
+  local fewer = #held
+  if #gone == all then
+    call('HDEL', leased, field)
+    if fewer < all then call('HDEL', stem .. 'over', field) end
+    fewer = fewer - 1
+  else
+    call('HSET', stem .. 'over', field, gone)
+  end
+  if fewer > 0 then call('HINCRBY', stem .. 'meta', 'sheaved', -fewer) end
+  return held
 end
 
--- The bytes of a task that is leased, or nil.
+-- The bytes of a task that is leased, with its field and place; or nil.
 local function find_task(token)
   local field, place = place_of(token)
-  if place then
-    local sheaf = open_sheaf(field)
-    return sheaf and sheaf.tasks[place] or nil
-  end
   local value = call('HGET', leased, field)
-  return value and string.sub(value, string.find(value, '\0', 1, true) + 1) or nil
+  if not value then return nil end
+  if place ~= '' then
+    if string.byte(place) - 47 > tonumber(string.match(field, '^%d+')) then return nil end
+    local gone = call('HGET', stem .. 'over', field)
+    if gone and string.find(gone, place, 1, true) then return nil end
+  end
+  return task_at(value, place), field, place
 end
 
 -- The same, and its lease has ended.
 local function end_task(token)
-  local field, place = place_of(token)
-  if place then return pull(open_sheaf(field), place) end
-  local task = find_task(token)
-  if task then call('HDEL', leased, field) end
+  local task, field, place = find_task(token)
+  if task then end_places(field, place) end
   return task
-end
-
--- Writes down what became of the sheaves; to be called once at the end.
-local function close_sheaves()
-  local fewer = 0
-  for field, sheaf in pairs(open) do
-    if sheaf and sheaf.left < sheaf.before then
-      fewer = fewer + sheaf.before - sheaf.left
-      if sheaf.left == 0 then
-        call('HDEL', leased, field)
-        fewer = fewer - 1
-      else
-        local count = sheaf.left .. '/' .. sheaf.all .. ' '
-        call('HSET', leased, field, sheaf.owner .. count .. cmsgpack.pack(sheaf.tasks))
-      end
-    end
-  end
-  if fewer > 0 then call('HINCRBY', stem .. 'meta', 'sheaved', -fewer) end
 end

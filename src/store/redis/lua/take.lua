@@ -1,7 +1,7 @@
 -- take: up to n raw tasks, at most a thousand, for a session that is alive. As good as a beat.
 -- ARGV: now, session, n, nonce, lease in ms.
--- Reply: status (ok, paused, lost), first claim sequence, size of the sheaves, packed list of the tasks of each.
--- Tokens are as those of claim, with the size of the sheaves in place of an attempt.
+-- Reply: status (ok, paused, lost), first claim sequence, size of the sheaves (50, or 1: each task is alone), packed list of the
+-- tasks of each sheaf, or of all. Tokens are as those of claim, with the number of tasks in the sheaf in place of an attempt.
 local worker = ARGV[2]
 call('LLEN', list)
 allow_oom()
@@ -30,26 +30,24 @@ if n == 0 then return { 'ok' } end
 local first = call('HINCRBY', stem .. 'meta', 'seq', n) - n + 1
 local bytes = 0
 for i = 1, n do bytes = bytes + #tasks[i] end
--- Large tasks stand alone: whoever ends one of a sheaf rewrites the others.
-local size = n > 1 and bytes <= n * 1024 and 50 or 1
-local head, tail, owner, pack = size .. '.' .. first .. '-', '.' .. ARGV[4], worker .. '\0', cmsgpack.pack
-local function token_of(i) return head .. string.format('%03d', i - 1) .. tail end
+-- Large tasks stand alone: a sheaf is kept until all of it has ended.
+local size = bytes <= n * 1024 and 50 or 1
+local head, tail, owner, pack = '.' .. first .. '-', '.' .. ARGV[4], worker .. '\0', cmsgpack.pack
+local function token_of(i)
+  return math.min(size, n - (i - 1 - (i - 1) % size)) .. head .. string.format('%03d', i - 1) .. tail
+end
 
 local reply, leased, k = { 'ok', first, size }, {}, 0
 for i = 1, n, size do
-  leased[k + 1] = token_of(i)
-  if size == 1 then
-    leased[k + 2] = owner .. tasks[i]
-  else
-    local sheaf = n > size and { unpack(tasks, i, math.min(i + size - 1, n)) } or tasks
-    local packed = pack(sheaf)
-    leased[k + 2] = owner .. #sheaf .. '/' .. #sheaf .. ' ' .. packed
-    reply[#reply + 1] = packed
-  end
+  local sheaf = n > size and size > 1 and { unpack(tasks, i, math.min(i + size - 1, n)) } or tasks
+  local packed = size > 1 and pack(sheaf)
+  if packed then reply[#reply + 1] = packed end
+  leased[k + 1], leased[k + 2] = token_of(i), owner .. ((size == 1 or #sheaf == 1) and tasks[i] or packed)
   k = k + 2
 end
 call('HSET', stem .. 'leased', unpack(leased))
-if size == 1 then reply[4] = pack(tasks) else call('HINCRBY', stem .. 'meta', 'sheaved', n - k / 2) end
+if size == 1 then reply[4] = pack(tasks) end
+if n > k / 2 then call('HINCRBY', stem .. 'meta', 'sheaved', n - k / 2) end
 seal(tasks, token_of)
 weigh(-bytes)
 return reply

@@ -1,0 +1,38 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type ScriptName, scriptOf } from '../../dist/store/redis/scripts.js';
+import { RedisServer } from '../support/redis.js';
+
+const SHARED = ['lib', 'sheaf'];
+
+describe('scripts for Redis', () => {
+  const folder = new URL('../../dist/store/redis/lua/', import.meta.url);
+  const names = readdirSync(folder)
+    .map((file) => file.replace(/\.lua$/, '') as ScriptName)
+    .filter((name) => !SHARED.includes(name));
+
+  it('have all they use in front of them, once, and the server accepts them', async () => {
+    const redis = await RedisServer.start();
+    try {
+      for (const name of names) {
+        const { source, sha } = scriptOf(name);
+        expect(await redis.client.script('LOAD', source)).toBe(sha);
+        const functions = source.match(/^local function \w+/gm) ?? [];
+        expect(new Set(functions).size, name).toBe(functions.length);
+        // What is called by a bare name is made before, or belongs to Lua.
+        const code = source.replace(/--.*$/gm, '').replace(/'[^'\n]*'/g, "''");
+        const called = [...code.matchAll(/(?<![.\w:]|function )([a-z_]\w*)\(/g)].map(([, one]) => one!);
+        const made = [/\bfunction (\w+)/g, /\bfunction[ \w]*\(([^)]*)\)/g, /\blocal ([\w, ]+)/g].flatMap((one) =>
+          [...code.matchAll(one)].flatMap(([, some]) => some!.split(',').map((each) => each.trim())),
+        );
+        const known = new Set([...made, ...LUA]);
+        const lost = called.filter((one) => !known.has(one));
+        expect(lost, name).toEqual([]);
+      }
+    } finally {
+      await redis.stop();
+    }
+  });
+});
+
+const LUA = 'function if and or not return in while until elseif ipairs pairs tonumber tostring unpack'.split(' ');
