@@ -6,7 +6,7 @@ import { FIRST_PLACE, readSheaf, tokenAt } from './sheaves.js';
 
 const PAGE = '1000';
 /** A field of raw tasks may be a sheaf of fifty. */
-const SHEAVES = '50';
+const SHEAVES = '200';
 
 /** A lease as the queue's hashes tell it; `task` is there for raw ones. */
 export interface FoundLease {
