@@ -1,5 +1,6 @@
 import type { Guard } from '../ring/guard.js';
 import { guarded } from './guarded.js';
+import { uptime } from './now.js';
 import { quote } from './quote.js';
 import type { Renewal } from './renewal.js';
 import { Shell, type ShellEnd } from './shell.js';
@@ -29,29 +30,33 @@ export class Shells implements Executor {
     this.#env = { ...env, ...options.env, CRORE_RUN: env.CRORE_RUN, CRORE_FLOW: options.flow };
   }
 
-  async run(task: Task): Promise<Outcome> {
-    const script = this.#script(task);
-    if (script === undefined)
-      return {
-        exit: 126,
-        fatal: true,
-        error: `upstream results are over ${NEEDS_LIMIT} bytes: hand on the name of a file instead`,
-      };
-    const shell = this.#take();
-    const slot = this.#slot();
-    this.#busy.add(shell);
-    task.stop = () => shell.stop();
-    const end = await shell.run(script);
-    this.#busy.delete(shell);
-    this.#slots[slot] = false;
-    this.#putBack(shell);
-    return outcome(end, slot);
+  run(task: Task): Promise<Outcome> {
+    return new Promise((resolve) => this.#run(task, resolve));
   }
 
   async close(): Promise<void> {
     for (const shell of [...this.#idle, ...this.#busy]) shell.close();
     this.#idle.length = 0;
     this.#guard.close();
+  }
+
+  #run(task: Task, over: (outcome: Outcome) => void): void {
+    const script = this.#script(task);
+    if (script === undefined) {
+      const error = `upstream results are over ${NEEDS_LIMIT} bytes: hand on the name of a file instead`;
+      over({ exit: 126, fatal: true, error });
+      return;
+    }
+    const shell = this.#take();
+    const slot = this.#slot();
+    this.#busy.add(shell);
+    task.stop = () => shell.stop();
+    shell.run(script, (end) => {
+      this.#busy.delete(shell);
+      this.#slots[slot] = false;
+      this.#putBack(shell);
+      over(outcome(end, slot));
+    });
   }
 
   #take(): Shell {
@@ -69,7 +74,7 @@ export class Shells implements Executor {
   #putBack(shell: Shell): void {
     if (shell.dead) return;
     const { tasks, seconds } = this.options.renewal;
-    if (shell.count >= tasks || performance.now() - shell.born > seconds * 1_000) shell.close();
+    if (shell.stopped || shell.count >= tasks || uptime() - shell.born > seconds * 1_000) shell.close();
     else this.#idle.push(shell);
   }
 
@@ -78,11 +83,18 @@ export class Shells implements Executor {
     const { env, cwd } = spec.options;
     if (spec.work.kind !== 'shell') throw new Error(`node '${id}' is not a command`);
     const { run } = spec.work;
-    const variables: Record<string, string> = { ...env, CRORE_NODE: id, CRORE_ATTEMPT: String(attempt) };
-    if (needs) Object.assign(variables, needVariables(needs));
-    if (part !== undefined) Object.assign(variables, { CRORE_ITEM: asText(item), CRORE_INDEX: String(part) });
-    const exports = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`);
-    const prefix = `export ${exports.join(' ')}`;
+    let prefix = 'export';
+    const put = (name: string, value: string): void => {
+      prefix += ` ${name}=${quote(value)}`;
+    };
+    for (const name in env) put(name, env[name]!);
+    put('CRORE_NODE', id);
+    put('CRORE_ATTEMPT', String(attempt));
+    if (needs) putNeeds(needs, put);
+    if (part !== undefined) {
+      put('CRORE_ITEM', asText(item));
+      put('CRORE_INDEX', String(part));
+    }
     if (prefix.length > NEEDS_LIMIT) return undefined;
     const place = cwd === undefined ? '' : `cd -- ${quote(cwd)} || exit 126\n`;
     const command = typeof run === 'string' ? `eval ${quoteAlways(run)}` : `exec ${run.map(quote).join(' ')}`;
@@ -91,12 +103,11 @@ export class Shells implements Executor {
 }
 
 /** Upstream results: all of them as JSON in one variable, and each in one of its own where its id can name one. */
-function needVariables(needs: Record<string, unknown>): Record<string, string> {
-  const variables: Record<string, string> = { CRORE_NEEDS: JSON.stringify(needs) };
+function putNeeds(needs: Record<string, unknown>, put: (name: string, value: string) => void): void {
+  put('CRORE_NEEDS', JSON.stringify(needs));
   for (const [id, value] of Object.entries(needs)) {
-    if (/^\w+$/.test(id)) variables[`CRORE_RESULT_${id}`] = asText(value);
+    if (/^\w+$/.test(id)) put(`CRORE_RESULT_${id}`, asText(value));
   }
-  return variables;
 }
 
 function asText(value: unknown): string {
