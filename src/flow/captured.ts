@@ -46,10 +46,11 @@ export class Captured {
 
   /** Whether the mark is there with its whole line. What stands behind comes from something that was left running. */
   #ends(all: Buffer, mark: string): boolean {
-    const at = all.lastIndexOf(mark);
-    const end = at < 0 ? -1 : all.indexOf(10, at);
+    const text = all.toString('latin1');
+    const at = text.lastIndexOf(mark);
+    const end = at < 0 ? -1 : text.indexOf('\n', at);
     if (end < 0) return false;
-    this.exit = Number(all.toString('latin1', at + mark.length, end));
+    this.exit = Number(text.slice(at + mark.length, end));
     this.#kept = at === 0 ? NOTHING : all.subarray(0, at);
     return true;
   }

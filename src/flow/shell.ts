@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Guard } from '../ring/guard.js';
-import { randomToken } from '../ring/random.js';
 import { Captured } from './captured.js';
 import { whenDrained } from './drained.js';
 import { groupLives } from './group.js';
@@ -19,13 +18,11 @@ const GRACE = 3_000;
 const AFTER_KILL = 1_000;
 
 /**
- * A long-lived `sh` that runs one command after another, each in a subshell: starting a process from Node blocks the event
- * loop for more than a millisecond, a line on a pipe for some microseconds. The shell leads a process group; whoever wants
+ * A long-lived `sh` that runs one command after another, none of which can change it: starting a process from Node blocks the
+ * event loop for more than a millisecond, a line on a pipe for some microseconds. The shell leads a process group; whoever wants
  * the command to end, ends the group, and the next command gets a new shell.
  */
 export class Shell {
-  readonly #mark = `\0${randomToken().toString('base64url')} `;
-  readonly #tell = `printf '\\0%s %s\\n' ${this.#mark.slice(1, -1)} $?\n`;
   readonly #child: ChildProcess;
   #current: { stdout: Captured; stderr: Captured; ended: (end: ShellEnd) => void } | undefined;
   #killer: NodeJS.Timeout | undefined;
@@ -36,8 +33,10 @@ export class Shell {
   count = 0;
   readonly born = uptime();
 
+  /** The mark is a word that no command knows. */
   constructor(
     private readonly guard: Guard,
+    private readonly mark: string,
     env: NodeJS.ProcessEnv,
     cwd: string,
   ) {
@@ -65,11 +64,11 @@ export class Shell {
     return this.#child.pid;
   }
 
-  /** Runs one command, a complete piece of shell; only one at a time. */
+  /** Runs one command, a complete piece of shell with an end of line; only one at a time. */
   run(script: string, ended: (end: ShellEnd) => void): void {
     this.count++;
-    this.#current = { stdout: new Captured(this.#mark), stderr: new Captured(), ended };
-    this.#child.stdin!.write(`(${script}\n) </dev/null\n${this.#tell}`);
+    this.#current = { stdout: new Captured(`\0${this.mark} `), stderr: new Captured(), ended };
+    this.#child.stdin!.write(`${script}printf '\\0%s %s\\n' ${this.mark} $?\n`);
   }
 
   /** Ends the command and everything it started: asked first, killed after the grace. */

@@ -1,8 +1,9 @@
 import type { Guard } from '../ring/guard.js';
+import { randomToken } from '../ring/random.js';
 import { guarded } from './guarded.js';
 import { uptime } from './now.js';
-import { quote } from './quote.js';
 import type { Renewal } from './renewal.js';
+import { NEEDS_LIMIT, scriptOf } from './script.js';
 import { Shell, type ShellEnd } from './shell.js';
 import type { Executor, Outcome, Task } from './task.js';
 
@@ -13,21 +14,22 @@ export interface ShellsOptions {
   renewal: Renewal;
 }
 
-/** Upstream results that a command can be given in its environment; more belongs in a file. */
-const NEEDS_LIMIT = 98_304;
-
 /** Runs commands in as many long-lived shells as run at once. */
 export class Shells implements Executor {
   readonly #idle: Shell[] = [];
   readonly #busy = new Set<Shell>();
   readonly #guard: Guard;
+  readonly #mark = randomToken().toString('base64url');
   readonly #env: NodeJS.ProcessEnv;
+  /** Some shells take functions from their environment, and these may be called as any program. */
+  readonly #functions: boolean;
   readonly #slots: boolean[] = [];
 
   constructor(private readonly options: ShellsOptions) {
     const { guard, env } = guarded();
     this.#guard = guard;
     this.#env = { ...env, ...options.env, CRORE_RUN: env.CRORE_RUN, CRORE_FLOW: options.flow };
+    this.#functions = Object.keys(this.#env).some((name) => name.startsWith('BASH_FUNC_'));
   }
 
   run(task: Task): Promise<Outcome> {
@@ -41,7 +43,7 @@ export class Shells implements Executor {
   }
 
   #run(task: Task, over: (outcome: Outcome) => void): void {
-    const script = this.#script(task);
+    const script = scriptOf(task, this.#functions);
     if (script === undefined) {
       const error = `upstream results are over ${NEEDS_LIMIT} bytes: hand on the name of a file instead`;
       over({ exit: 126, fatal: true, error });
@@ -61,7 +63,7 @@ export class Shells implements Executor {
 
   #take(): Shell {
     for (let shell = this.#idle.pop(); shell; shell = this.#idle.pop()) if (!shell.dead) return shell;
-    return new Shell(this.#guard, this.#env, this.options.cwd);
+    return new Shell(this.#guard, this.#mark, this.#env, this.options.cwd);
   }
 
   #slot(): number {
@@ -77,45 +79,6 @@ export class Shells implements Executor {
     if (shell.stopped || shell.count >= tasks || uptime() - shell.born > seconds * 1_000) shell.close();
     else this.#idle.push(shell);
   }
-
-  /** The piece of shell that is this task; undefined when its environment would be too large. */
-  #script({ id, spec, attempt, needs, item, part }: Task): string | undefined {
-    const { env, cwd } = spec.options;
-    if (spec.work.kind !== 'shell') throw new Error(`node '${id}' is not a command`);
-    const { run } = spec.work;
-    let prefix = 'export';
-    const put = (name: string, value: string): void => {
-      prefix += ` ${name}=${quote(value)}`;
-    };
-    for (const name in env) put(name, env[name]!);
-    put('CRORE_NODE', id);
-    put('CRORE_ATTEMPT', String(attempt));
-    if (needs) putNeeds(needs, put);
-    if (part !== undefined) {
-      put('CRORE_ITEM', asText(item));
-      put('CRORE_INDEX', String(part));
-    }
-    if (prefix.length > NEEDS_LIMIT) return undefined;
-    const place = cwd === undefined ? '' : `cd -- ${quote(cwd)} || exit 126\n`;
-    const command = typeof run === 'string' ? `eval ${quoteAlways(run)}` : `exec ${run.map(quote).join(' ')}`;
-    return `${place}${prefix}\n${command}`;
-  }
-}
-
-/** Upstream results: all of them as JSON in one variable, and each in one of its own where its id can name one. */
-function putNeeds(needs: Record<string, unknown>, put: (name: string, value: string) => void): void {
-  put('CRORE_NEEDS', JSON.stringify(needs));
-  for (const [id, value] of Object.entries(needs)) {
-    if (/^\w+$/.test(id)) put(`CRORE_RESULT_${id}`, asText(value));
-  }
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
-}
-
-function quoteAlways(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 function outcome({ exit, stdout, stderr }: ShellEnd, slot: number): Outcome {
