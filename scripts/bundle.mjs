@@ -18,24 +18,30 @@ const dist = join(root, 'dist');
  * itself compares no more than lengths, and a process of the last build may still be about. Where it cannot be written, or
  * is not accepted, the functions are compiled as usual.
  */
-const loader = (name, word, mark) => `'use strict';
+const loader = (word, marks, start) => `'use strict';
 const { accessSync, constants: { W_OK }, readFileSync, renameSync, writeFileSync } = require('fs');
 const { Script } = require('vm');
-const filename = __dirname + '/${name}.bundle.js';
-const cache = __dirname + '/cache/' + ['${name}', ${word}, '${mark}', process.version, process.arch].join('-');
-let cachedData;
-try { cachedData = readFileSync(cache); } catch {}
-const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData });
-if (!cachedData) process.on('exit', (code) => {
-  if (code !== 0) return;
-  try {
-    accessSync(__dirname + '/cache', W_OK);
-    writeFileSync(cache + '.' + process.pid, script.createCachedData());
-    renameSync(cache + '.' + process.pid, cache);
-  } catch {}
-});
-const dist = require('url').pathToFileURL(__dirname + '/').href;
-script.runInThisContext()(require, dist, (url) => import(url));
+const word = ${word};
+const marks = ${JSON.stringify(marks)};
+let url;
+const dist = () => (url ??= require('url').pathToFileURL(__dirname + '/').href);
+function load(name, require) {
+  const filename = __dirname + '/' + name + '.bundle.js';
+  const cache = __dirname + '/cache/' + [name, word, marks[name], process.version, process.arch].join('-');
+  let cachedData;
+  try { cachedData = readFileSync(cache); } catch {}
+  const script = new Script(readFileSync(filename, 'latin1'), { filename, cachedData });
+  if (!cachedData) process.on('exit', (code) => {
+    if (code !== 0) return;
+    try {
+      accessSync(__dirname + '/cache', W_OK);
+      writeFileSync(cache + '.' + process.pid, script.createCachedData());
+      renameSync(cache + '.' + process.pid, cache);
+    } catch {}
+  });
+  return script.runInThisContext()(require, dist, (url) => import(url));
+}
+${start}
 `;
 
 /**
@@ -48,18 +54,32 @@ const addresses = {
     bundler.onLoad({ filter: /\.js$/ }, ({ path }) => {
       const place = relative(dist, path);
       if (place.startsWith('..')) return undefined;
-      const url = `(__dist+${JSON.stringify(place)})`;
+      const url = `(__dist()+${JSON.stringify(place)})`;
       const source = readFileSync(path, 'utf8').replaceAll('import.meta.url', url);
       return { contents: source.replace(/\bimport\((?!['"])/g, '__import('), loader: 'js' };
     });
   },
 };
 
-async function bundle(name, entry, word, options) {
+/** What is imported lazily, but for `own`, is left to the bundle of everything: there it is found by its place in dist/. */
+const leave = (own, left) => ({
+  name: 'leave',
+  setup(bundler) {
+    bundler.onResolve({ filter: /^\./ }, ({ kind, path, resolveDir }) => {
+      const place = relative(dist, join(resolveDir, path));
+      if (kind !== 'dynamic-import' || own.includes(place)) return undefined;
+      left.add(place);
+      return { path: place, external: true };
+    });
+  },
+});
+
+/** Makes NAME.bundle.js of what `entry` needs, and gives back its mark and what it is made of. */
+async function bundle(name, entry, { plugins = [], ...options }) {
   const outfile = join(dist, `${name}.bundle.js`);
   const { metafile } = await build({
     absWorkingDir: root,
-    entryPoints: [entry],
+    ...entry,
     outfile,
     bundle: true,
     platform: 'node',
@@ -71,15 +91,14 @@ async function bundle(name, entry, word, options) {
     // import() of anything else goes through require: it is as lazy, without the loader of ES modules.
     supported: { 'dynamic-import': false },
     banner: { js: '(function(require,__dist,__import){const module={exports:{}};' },
-    footer: { js: '})' },
-    plugins: [addresses],
+    footer: { js: 'return module.exports})' },
+    plugins: [...plugins, addresses],
     metafile: true,
     logLevel: 'warning',
     ...options,
   });
   const mark = createHash('sha256').update(readFileSync(outfile)).digest('hex').slice(0, 12);
-  writeFileSync(join(dist, `${name}.cjs`), loader(name, word, mark));
-  return Object.keys(metafile.inputs);
+  return { mark, inputs: Object.keys(metafile.inputs) };
 }
 
 /** The licences of the packages whose code is in a bundle. */
@@ -94,17 +113,25 @@ function licences(inputs) {
 }
 
 mkdirSync(join(dist, 'cache'), { recursive: true });
-await bundle('w8y', 'dist/ring/w8y.js', "'start'", { packages: 'external' });
-const inputs = await bundle(
-  'crore',
-  'dist/cli/crore.js',
-  "/^[a-z]+$/.test(process.argv[2]) ? process.argv[2] : 'help'",
-  {
-    // Large, native, or with files of their own.
-    external: ['pino', '@photostructure/*', '@connectrpc/*', '@bufbuild/*'],
-  },
-);
-writeFileSync(join(dist, 'crore.licences.txt'), licences(inputs));
+const w8y = await bundle('w8y', { entryPoints: ['dist/ring/w8y.js'] }, { packages: 'external' });
+writeFileSync(join(dist, 'w8y.cjs'), loader("'start'", { w8y: w8y.mark }, "load('w8y', require);"));
+
+// Large, native, or with files of their own.
+const external = ['pino', '@photostructure/*', '@connectrpc/*', '@bufbuild/*'];
+// A small flow should not wait for the code of everything else: `crore run` has a bundle of its own.
+const left = new Set();
+const own = leave(['cli/run.js', 'flow/yaml.js'], left);
+const small = await bundle('run', { entryPoints: ['dist/cli/crore.js'] }, { external, plugins: [own] });
+const doors = ['cli/crore.js', ...left].map((place) => `${JSON.stringify(place)}:()=>require("./${place}")`);
+const contents = `module.exports={${doors.join()}}`;
+const all = await bundle('crore', { stdin: { contents, resolveDir: dist } }, { external });
+const start = `let everything;
+const find = (place) => (everything ??= load('crore', require))[place]();
+if (word === 'run') load('run', (name) => (/\\.js$/.test(name) ? find(name) : require(name)));
+else find('cli/crore.js');`;
+const word = "/^[a-z]+$/.test(process.argv[2]) ? process.argv[2] : 'help'";
+writeFileSync(join(dist, 'crore.cjs'), loader(word, { run: small.mark, crore: all.mark }, start));
+writeFileSync(join(dist, 'crore.licences.txt'), licences(all.inputs));
 
 // Rehearsals, for the caches. Without them everything works, only slower: no reason to fail the build.
 const dir = mkdtempSync(join(tmpdir(), 'crore-rehearsal-'));

@@ -18,15 +18,19 @@ export interface ReportOptions {
 /** Everything the command line asked to be told; files are opened now, so that a bad name stops nothing half-way. */
 export function makeReports(graph: Graph, options: ReportOptions, only: number | undefined): Watcher[] {
   const watchers: Watcher[] = [];
-  // Nobody reads any more, as after `| head -1`: the flow goes on in silence.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  // Functions print for themselves, and nobody may read it, as after `| head -1`: the flow goes on in silence.
+  const functions = graph.specs.some(({ work }) => work.kind === 'function');
+  if (functions || !options.quiet) for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const total = () => only ?? graph.ids.length;
-  if (options.json) watchers.push(new JsonEvents(gathered((text) => process.stdout.write(text))));
-  const out = options.json ? process.stderr : process.stdout;
+  const events = new Gathered('stdout');
+  const talk = new Gathered(options.json ? 'stderr' : 'stdout');
+  if (options.json) watchers.push(new JsonEvents((text) => events.write(text)));
   const screen = {
-    live: out.isTTY === true,
-    columns: () => out.columns || 80,
-    write: gathered((text) => out.write(text)),
+    get live() {
+      return talk.stream.isTTY === true;
+    },
+    columns: () => talk.stream.columns || 80,
+    write: (text: string) => talk.write(text),
   };
   watchers.push(new Progress(screen, options.quiet === true || options.json === true, total));
   if (options.trace !== undefined) watchers.push(intoFile(options.trace, (write) => new Trace(write)));
@@ -36,21 +40,38 @@ export function makeReports(graph: Graph, options: ReportOptions, only: number |
     picture(graph, [], file); // refuses now what could not be drawn later
     watchers.push({ finish: (run) => writeFileSync(file, picture(run.graph, run.scheduler.states, file)) });
   }
+  watchers.push({
+    finish: () => {
+      events.flush();
+      talk.flush();
+    },
+  });
   return watchers;
 }
 
-/** What is said in one turn goes out in one write. */
-function gathered(write: (text: string) => void): (text: string) => void {
-  let pending = '';
-  return (text) => {
-    if (pending === '') {
-      setImmediate(() => {
-        write(pending);
-        pending = '';
-      });
-    }
-    pending += text;
-  };
+/** What is said in one turn goes out in one write. The stream is opened when it is first used: a quiet flow has none. */
+class Gathered {
+  #pending = '';
+  #stream: NodeJS.WriteStream | undefined;
+
+  constructor(private readonly name: 'stdout' | 'stderr') {}
+
+  get stream(): NodeJS.WriteStream {
+    this.#stream ??= process[this.name].on('error', () => {});
+    return this.#stream;
+  }
+
+  write(text: string): void {
+    if (this.#pending === '') setImmediate(() => this.flush());
+    this.#pending += text;
+  }
+
+  flush(): void {
+    if (this.#pending === '') return;
+    const text = this.#pending;
+    this.#pending = '';
+    this.stream.write(text);
+  }
 }
 
 function intoFile(file: string, make: (write: (text: string) => void) => Watcher): Watcher {

@@ -97,7 +97,6 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
   try {
     const state = await started.finish();
     finish(state === 'done');
-    await said();
     if (state !== 'done' && start.place && !options.json && !options.quiet)
       process.stderr.write(`what is done is kept: 'crore run ${source} --resume' goes on\n`);
     return started.run.halted === undefined ? started.run.exit : INTERRUPTED;
@@ -107,13 +106,7 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
     throw error;
   } finally {
     release();
-    await said();
   }
-}
-
-/** What the reports said in this turn goes out first. */
-function said(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function prepare(
@@ -147,6 +140,7 @@ function prepare(
 
 /** The slots are shared out among the launchers: each starts one worker. */
 function launchesOf({ launcher, renew }: Options, store: string, slots: number): Launch[] {
+  if (launcher.length === 0) return [];
   const program = [process.execPath, fileURLToPath(new URL('../../bin/crore', import.meta.url))];
   const limits = renew === undefined ? [] : ['--renew', renewalText(parseRenewal(renew))];
   return launcher.map((template, i) => {

@@ -1,23 +1,19 @@
 /** Bytes kept of what a command prints: the end of it. */
 const KEPT = 65_536;
+const NOTHING = Buffer.alloc(0);
 
-/** What came out of one stream of a command, up to the mark that the shell prints behind it. */
+/** What came out of one stream of a command; of the stream that has a mark, up to the mark that the shell prints behind it. */
 export class Captured {
   /** The number behind the mark, once it has come. */
   exit: number | undefined;
-  #kept: Buffer = Buffer.alloc(0);
+  #kept: Buffer = NOTHING;
   #cut = false;
 
-  constructor(private readonly mark: string) {}
+  constructor(private readonly mark?: string) {}
 
   add(chunk: Buffer): void {
     const all = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
-    const at = all.lastIndexOf(this.mark);
-    if (at >= 0 && all.at(-1) === 10) {
-      this.exit = Number(all.toString('latin1', at + this.mark.length, all.length - 1));
-      this.#kept = all.subarray(0, at);
-      return;
-    }
+    if (this.mark !== undefined && this.#ends(all, this.mark)) return;
     this.#cut ||= all.length > 2 * KEPT;
     this.#kept = all.length > 2 * KEPT ? Buffer.from(all.subarray(all.length - KEPT)) : all;
   }
@@ -46,5 +42,16 @@ export class Captured {
     } catch {
       return line;
     }
+  }
+
+  /** Whether the mark is there with its whole line. What stands behind comes from something that was left running. */
+  #ends(all: Buffer, mark: string): boolean {
+    const text = all.toString('latin1');
+    const at = text.lastIndexOf(mark);
+    const end = at < 0 ? -1 : text.indexOf('\n', at);
+    if (end < 0) return false;
+    this.exit = Number(text.slice(at + mark.length, end));
+    this.#kept = at === 0 ? NOTHING : all.subarray(0, at);
+    return true;
   }
 }

@@ -165,9 +165,12 @@ export class FileJournal extends NoJournal {
   }
 
   #append(line: string): void {
-    const bytes = Buffer.from(`${line}\n`);
+    const text = `${line}\n`;
     try {
-      for (let at = 0; at < bytes.length; ) at += writeSync(this.#file!, bytes, at);
+      let at = writeSync(this.#file!, text);
+      if (at === Buffer.byteLength(text)) return;
+      const bytes = Buffer.from(text);
+      while (at < bytes.length) at += writeSync(this.#file!, bytes, at);
     } catch (error) {
       throw translated(error, this.#path(this.#number));
     }

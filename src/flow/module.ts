@@ -1,5 +1,4 @@
 import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CroreError, isCroreError } from '../errors.js';
@@ -37,7 +36,7 @@ async function importFile(path: string, file: string): Promise<{ default?: unkno
 
 /** Older Nodes do not know types: esbuild takes them away, where the user's project has it. */
 async function importTypeScript(path: string): Promise<{ default?: unknown }> {
-  const built = build(path);
+  const built = await build(path);
   // Beside the source, for its imports are resolved from there.
   const dir = join(dirname(path), '.crore');
   const target = join(dir, `${nameOf(path)}-${process.pid}.mjs`);
@@ -60,7 +59,9 @@ interface Esbuild {
   buildSync(options: object): { outputFiles: { text: string }[] };
 }
 
-function build(path: string): string {
+async function build(path: string): Promise<string> {
+  // Loaded here: it brings the loader of ES modules with it.
+  const { createRequire } = await import('node:module');
   let esbuild: Esbuild | undefined;
   for (const from of [path, import.meta.url]) {
     try {

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Guard } from '../ring/guard.js';
-import { randomToken } from '../ring/random.js';
 import { Captured } from './captured.js';
+import { whenDrained } from './drained.js';
 import { groupLives } from './group.js';
+import { uptime } from './now.js';
 
 export interface ShellEnd {
   exit: number;
@@ -17,24 +18,25 @@ const GRACE = 3_000;
 const AFTER_KILL = 1_000;
 
 /**
- * A long-lived `sh` that runs one command after another, each in a subshell: starting a process from Node blocks the event
- * loop for more than a millisecond, a line on a pipe for some microseconds. The shell leads a process group; whoever wants
+ * A long-lived `sh` that runs one command after another, none of which can change it: starting a process from Node blocks the
+ * event loop for more than a millisecond, a line on a pipe for some microseconds. The shell leads a process group; whoever wants
  * the command to end, ends the group, and the next command gets a new shell.
  */
 export class Shell {
-  readonly #mark = `\0${randomToken().toString('base64url')} `;
   readonly #child: ChildProcess;
-  #current: { stdout: Captured; stderr: Captured; resolve: (end: ShellEnd) => void } | undefined;
+  #current: { stdout: Captured; stderr: Captured; ended: (end: ShellEnd) => void } | undefined;
   #killer: NodeJS.Timeout | undefined;
   /** Nobody is waited for after this moment. */
   #until = Number.POSITIVE_INFINITY;
   #dead = false;
   /** Commands it has run. */
   count = 0;
-  readonly born = performance.now();
+  readonly born = uptime();
 
+  /** The mark is a word that no command knows. */
   constructor(
     private readonly guard: Guard,
+    private readonly mark: string,
     env: NodeJS.ProcessEnv,
     cwd: string,
   ) {
@@ -43,70 +45,61 @@ export class Shell {
     this.#child = child;
     if (child.pid) guard.watch(child.pid);
     child.stdin!.on('error', () => {});
-    child.stdout!.on('data', (chunk: Buffer) => this.#heard('stdout', chunk));
-    child.stderr!.on('data', (chunk: Buffer) => this.#heard('stderr', chunk));
+    child.stdout!.on('data', (chunk: Buffer) => this.#heard(chunk));
+    child.stderr!.on('data', (chunk: Buffer) => this.#current?.stderr.add(chunk));
     child.once('error', (error) => this.#gone(127, `cannot run sh: ${error.message}`));
     child.once('exit', (code, signal) => this.#exited(code ?? 128 + (signal ? constants.signals[signal] : 0)));
-    this.quiet();
   }
 
   get dead(): boolean {
     return this.#dead;
   }
 
+  /** It was told to end: not for another command. */
+  get stopped(): boolean {
+    return this.#killer !== undefined;
+  }
+
   get pid(): number | undefined {
     return this.#child.pid;
   }
 
-  /** Runs one command, a complete piece of shell; only one at a time. */
-  run(script: string): Promise<ShellEnd> {
+  /** Runs one command, a complete piece of shell with an end of line; only one at a time. */
+  run(script: string, ended: (end: ShellEnd) => void): void {
     this.count++;
-    this.#child.ref();
-    this.#streams('ref');
-    return new Promise((resolve) => {
-      this.#current = { stdout: new Captured(this.#mark), stderr: new Captured(this.#mark), resolve };
-      const mark = this.#mark.slice(1, -1);
-      this.#child.stdin!.write(
-        `(${script}\n) </dev/null\nr=$?; printf '\\0%s %s\\n' ${mark} $r; printf '\\0%s 0\\n' ${mark} >&2\n`,
-      );
-    });
+    this.#current = { stdout: new Captured(`\0${this.mark} `), stderr: new Captured(), ended };
+    this.#child.stdin!.write(`${script}printf '\\0%s %s\\n' ${this.mark} $?\n`);
   }
 
   /** Ends the command and everything it started: asked first, killed after the grace. */
   stop(): void {
     this.#signal('SIGTERM');
     if (this.#killer) return;
-    this.#until = performance.now() + GRACE + AFTER_KILL;
+    this.#until = uptime() + GRACE + AFTER_KILL;
     this.#killer = setTimeout(() => this.#signal('SIGKILL'), GRACE);
   }
 
-  /** Ends an idle shell, and whatever its commands left behind in its group. */
+  /** Ends an idle shell, and whatever its commands left behind in its group. Nobody is kept waiting by who left that. */
   close(): void {
-    this.#child.stdin!.end();
     this.#signal('SIGKILL');
-  }
-
-  /** An idle shell keeps nobody waiting. */
-  quiet(): void {
     this.#child.unref();
-    this.#streams('unref');
-  }
-
-  #streams(verb: 'ref' | 'unref'): void {
     for (const stream of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) {
-      (stream as unknown as { [key in typeof verb]?: () => void })[verb]?.();
+      (stream as unknown as { unref?: () => void }).unref?.();
     }
   }
 
-  #heard(name: 'stdout' | 'stderr', chunk: Buffer): void {
+  /** The mark is on one stream only: a second one would wake us twice. What is on the other was written before the mark. */
+  #heard(chunk: Buffer): void {
     const current = this.#current;
-    if (!current) return; // something an earlier command left running
-    current[name].add(chunk);
-    const { stdout, stderr } = current;
-    if (stdout.exit === undefined || stderr.exit === undefined) return;
+    if (!current || current.stdout.exit !== undefined) return; // something an earlier command left running
+    current.stdout.add(chunk);
+    if (current.stdout.exit !== undefined) whenDrained(() => this.#ended());
+  }
+
+  #ended(): void {
+    const current = this.#current!;
     this.#current = undefined;
-    this.quiet();
-    current.resolve({ exit: stdout.exit, stdout, stderr });
+    current.ended({ exit: current.stdout.exit!, stdout: current.stdout, stderr: current.stderr });
   }
 
   #signal(signal: NodeJS.Signals): void {
@@ -120,7 +113,7 @@ export class Shell {
   /** The shell itself is gone: told to stop, or killed by its own command. Others of its group may need the grace. */
   #exited(exit: number): void {
     this.#dead = true;
-    const wait = this.#killer !== undefined && performance.now() < this.#until;
+    const wait = this.#killer !== undefined && uptime() < this.#until;
     if (wait && groupLives(this.#child.pid!)) setTimeout(() => this.#exited(exit), 20);
     else this.#gone(exit, 'its shell was killed');
   }
@@ -131,9 +124,9 @@ export class Shell {
     this.#signal('SIGKILL');
     if (this.#child.pid) this.guard.forget(this.#child.pid);
     const current = this.#current;
+    if (!current || current.stdout.exit !== undefined) return; // it had nothing to do, or its last command has ended
     this.#current = undefined;
-    if (!current) return;
     if (this.#killer === undefined) current.stderr.note(why);
-    current.resolve({ exit: exit === 0 ? 1 : exit, stdout: current.stdout, stderr: current.stderr });
+    current.ended({ exit: exit === 0 ? 1 : exit, stdout: current.stdout, stderr: current.stderr });
   }
 }

@@ -1,7 +1,9 @@
 import type { Guard } from '../ring/guard.js';
+import { randomToken } from '../ring/random.js';
 import { guarded } from './guarded.js';
-import { quote } from './quote.js';
+import { uptime } from './now.js';
 import type { Renewal } from './renewal.js';
+import { NEEDS_LIMIT, scriptOf } from './script.js';
 import { Shell, type ShellEnd } from './shell.js';
 import type { Executor, Outcome, Task } from './task.js';
 
@@ -12,40 +14,26 @@ export interface ShellsOptions {
   renewal: Renewal;
 }
 
-/** Upstream results that a command can be given in its environment; more belongs in a file. */
-const NEEDS_LIMIT = 98_304;
-
 /** Runs commands in as many long-lived shells as run at once. */
 export class Shells implements Executor {
   readonly #idle: Shell[] = [];
   readonly #busy = new Set<Shell>();
   readonly #guard: Guard;
+  readonly #mark = randomToken().toString('base64url');
   readonly #env: NodeJS.ProcessEnv;
+  /** Some shells take functions from their environment, and these may be called as any program. */
+  readonly #functions: boolean;
   readonly #slots: boolean[] = [];
 
   constructor(private readonly options: ShellsOptions) {
     const { guard, env } = guarded();
     this.#guard = guard;
     this.#env = { ...env, ...options.env, CRORE_RUN: env.CRORE_RUN, CRORE_FLOW: options.flow };
+    this.#functions = Object.keys(this.#env).some((name) => name.startsWith('BASH_FUNC_'));
   }
 
-  async run(task: Task): Promise<Outcome> {
-    const script = this.#script(task);
-    if (script === undefined)
-      return {
-        exit: 126,
-        fatal: true,
-        error: `upstream results are over ${NEEDS_LIMIT} bytes: hand on the name of a file instead`,
-      };
-    const shell = this.#take();
-    const slot = this.#slot();
-    this.#busy.add(shell);
-    task.stop = () => shell.stop();
-    const end = await shell.run(script);
-    this.#busy.delete(shell);
-    this.#slots[slot] = false;
-    this.#putBack(shell);
-    return outcome(end, slot);
+  run(task: Task): Promise<Outcome> {
+    return new Promise((resolve) => this.#run(task, resolve));
   }
 
   async close(): Promise<void> {
@@ -54,9 +42,28 @@ export class Shells implements Executor {
     this.#guard.close();
   }
 
+  #run(task: Task, over: (outcome: Outcome) => void): void {
+    const script = scriptOf(task, this.#functions);
+    if (script === undefined) {
+      const error = `upstream results are over ${NEEDS_LIMIT} bytes: hand on the name of a file instead`;
+      over({ exit: 126, fatal: true, error });
+      return;
+    }
+    const shell = this.#take();
+    const slot = this.#slot();
+    this.#busy.add(shell);
+    task.stop = () => shell.stop();
+    shell.run(script, (end) => {
+      this.#busy.delete(shell);
+      this.#slots[slot] = false;
+      this.#putBack(shell);
+      over(outcome(end, slot));
+    });
+  }
+
   #take(): Shell {
     for (let shell = this.#idle.pop(); shell; shell = this.#idle.pop()) if (!shell.dead) return shell;
-    return new Shell(this.#guard, this.#env, this.options.cwd);
+    return new Shell(this.#guard, this.#mark, this.#env, this.options.cwd);
   }
 
   #slot(): number {
@@ -69,42 +76,9 @@ export class Shells implements Executor {
   #putBack(shell: Shell): void {
     if (shell.dead) return;
     const { tasks, seconds } = this.options.renewal;
-    if (shell.count >= tasks || performance.now() - shell.born > seconds * 1_000) shell.close();
+    if (shell.stopped || shell.count >= tasks || uptime() - shell.born > seconds * 1_000) shell.close();
     else this.#idle.push(shell);
   }
-
-  /** The piece of shell that is this task; undefined when its environment would be too large. */
-  #script({ id, spec, attempt, needs, item, part }: Task): string | undefined {
-    const { env, cwd } = spec.options;
-    if (spec.work.kind !== 'shell') throw new Error(`node '${id}' is not a command`);
-    const { run } = spec.work;
-    const variables: Record<string, string> = { ...env, CRORE_NODE: id, CRORE_ATTEMPT: String(attempt) };
-    if (needs) Object.assign(variables, needVariables(needs));
-    if (part !== undefined) Object.assign(variables, { CRORE_ITEM: asText(item), CRORE_INDEX: String(part) });
-    const exports = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`);
-    const prefix = `export ${exports.join(' ')}`;
-    if (prefix.length > NEEDS_LIMIT) return undefined;
-    const place = cwd === undefined ? '' : `cd -- ${quote(cwd)} || exit 126\n`;
-    const command = typeof run === 'string' ? `eval ${quoteAlways(run)}` : `exec ${run.map(quote).join(' ')}`;
-    return `${place}${prefix}\n${command}`;
-  }
-}
-
-/** Upstream results: all of them as JSON in one variable, and each in one of its own where its id can name one. */
-function needVariables(needs: Record<string, unknown>): Record<string, string> {
-  const variables: Record<string, string> = { CRORE_NEEDS: JSON.stringify(needs) };
-  for (const [id, value] of Object.entries(needs)) {
-    if (/^\w+$/.test(id)) variables[`CRORE_RESULT_${id}`] = asText(value);
-  }
-  return variables;
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value ?? null);
-}
-
-function quoteAlways(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 function outcome({ exit, stdout, stderr }: ShellEnd, slot: number): Outcome {

@@ -73,7 +73,6 @@ export class Guard {
   close(): void {
     this.closed = true;
     this.tell('.');
-    this.shell?.stdin?.end();
   }
 
   private tell(line: string): void {

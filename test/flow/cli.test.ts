@@ -336,7 +336,7 @@ export default flow({ a, b: node({ needs: { a } }, ({ a }: { a: number }): numbe
     here.write('f.ts', 'export default 5 as number;');
     // A package without esbuild beside it.
     const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
-    for (const name of ['crore.cjs', 'crore.bundle.js']) cpSync(join(dist, name), join(here.dir, name));
+    for (const name of ['crore.cjs', 'run.bundle.js']) cpSync(join(dist, name), join(here.dir, name));
     const { status, stderr } = spawnSync(process.execPath, ['crore.cjs', 'run', 'f.ts'], {
       cwd: here.dir,
       encoding: 'utf8',

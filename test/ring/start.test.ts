@@ -56,7 +56,8 @@ describe('bin/w8y', () => {
       expect({ code, usage: out.startsWith('Usage: w8y') }).toEqual({ code: 0, usage: true });
       expect(existsSync(join(dir, 'dist', 'w8y.cjs'))).toBe(true);
       expect(cacheRejected(join(dir, 'dist'), 'w8y', 'w8y-start')).toBe(false);
-      expect(cacheRejected(join(dir, 'dist'), 'crore', 'crore-run')).toBe(false);
+      expect(cacheRejected(join(dir, 'dist'), 'run', 'run-run')).toBe(false);
+      expect(cacheRejected(join(dir, 'dist'), 'crore', 'crore-push')).toBe(false);
       const version = await run(['--version'], { command: [join(dir, 'bin', 'crore')] });
       expect(version.out).toMatch(/^\d+\.\d+\.\d+\n$/);
     });
@@ -125,7 +126,7 @@ describe('bin/crore', () => {
         require(${JSON.stringify(join(root, 'dist', 'crore.cjs'))});`;
       const { stdout } = spawnSync(process.execPath, ['-e', probe], { encoding: 'utf8', cwd: dir });
       const [builtins, files] = JSON.parse(stdout) as [string[], string[]];
-      for (const name of ['crypto', 'worker_threads', 'http', 'tls'])
+      for (const name of ['crypto', 'worker_threads', 'http', 'tls', 'perf_hooks'])
         expect(builtins).not.toContain(`NativeModule ${name}`);
       expect(files.filter((file) => !file.endsWith('crore.cjs'))).toEqual([]);
     });
