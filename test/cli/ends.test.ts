@@ -160,11 +160,18 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     const running = work(['--', 'sh', '-c', stays()]);
     const pids = await tree(running);
     const stopped = () => pids.every((pid) => processes().some((each) => each.pid === pid && each.state === 'T'));
+    const picture = () =>
+      JSON.stringify(
+        processes().filter(({ pid, group }) => pid === running.pid || pids.includes(pid) || pids.includes(group)),
+      );
     running.signal('SIGTSTP');
-    await until('it stands still', stopped);
+    await until(() => `it stands still: ${picture()} of ${running.pid}, ${pids}`, stopped);
     await until('so does the worker', () => processes().some((each) => each.pid === running.pid && each.state === 'T'));
     running.signal('SIGCONT');
-    await until('it goes on', () => !stopped());
+    await until(
+      () => `it goes on: ${picture()} of ${running.pid}, ${pids}`,
+      () => !stopped(),
+    );
     running.signal('SIGTERM');
     expect((await running.ended).code).toBe(0);
     await gone(pids);

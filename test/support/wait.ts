@@ -1,6 +1,6 @@
-/** Polls until `probe` yields something truthy, and returns that; fails with `what` after a bounded time. */
+/** Polls until `probe` yields something truthy, and returns that; fails with `what`, told at that moment, after a bounded time. */
 export async function until<T>(
-  what: string,
+  what: string | (() => string),
   probe: () => T | Promise<T>,
   { within = 20_000, every = 10 }: { within?: number; every?: number } = {},
 ): Promise<T> {
@@ -8,7 +8,8 @@ export async function until<T>(
   for (;;) {
     const value = await probe();
     if (value) return value;
-    if (performance.now() > deadline) throw new Error(`waited ${within} ms in vain: ${what}`);
+    if (performance.now() > deadline)
+      throw new Error(`waited ${within} ms in vain: ${typeof what === 'string' ? what : what()}`);
     await new Promise((resolve) => setTimeout(resolve, every));
   }
 }
