@@ -22,12 +22,25 @@ export async function readDocument(file: string): Promise<Graph> {
 
 function readJson(text: string, file: string): [unknown, Places] {
   const value = parseJson(text, file);
+  let known: Map<string, number> | undefined;
+  const lines = () => {
+    known ??= nodeLines(text, file);
+    return known;
+  };
+  // A text that comes out as it went in says no node twice; to look for one takes much longer.
+  const plain = text.trim();
+  if (JSON.stringify(value) !== plain && JSON.stringify(value, null, 2) !== plain) lines();
+  return [value, (id) => (lines().has(id) ? `${file}:${lineAt(text, lines().get(id)!)}` : file)];
+}
+
+/** Where each node stands; none may stand there twice. */
+function nodeLines(text: string, file: string): Map<string, number> {
   const lines = new Map<string, number>();
   for (const { key, at } of nodeKeys(text)) {
     if (lines.has(key)) throw badFlow(`${file}:${lineAt(text, at)}`, `node '${key}' is there twice`);
     lines.set(key, at);
   }
-  return [value, (id) => (lines.has(id) ? `${file}:${lineAt(text, lines.get(id)!)}` : file)];
+  return lines;
 }
 
 /** The one meaning of a flow's file, whatever it is written in. */
