@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RedisServer } from '../support/redis.js';
+import { addSlots, RedisServer } from '../support/redis.js';
 import { startSentinel, startTlsRedis } from '../support/servers.js';
 import { until } from '../support/wait.js';
 import { inFolder, run, start } from './support/w8y.js';
@@ -110,11 +110,7 @@ describe('other ways to a server', () => {
 
   it('Cluster: a ring with a {tag} works, and one without is refused', async () => {
     const node = await serve(['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1']);
-    await node.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383').catch(async () => {
-      for (let slot = 0; slot < 16384; slot += 1024) {
-        await node.client.call('CLUSTER', 'ADDSLOTS', ...Array.from({ length: 1024 }, (_, i) => String(slot + i)));
-      }
-    });
+    await addSlots(node, 0, 16_383);
     await until('the cluster is up', async () =>
       String(await node.client.call('CLUSTER', 'INFO')).includes('state:ok'),
     );

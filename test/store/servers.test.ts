@@ -36,7 +36,17 @@ describe('ways to a Redis', () => {
   it('a user with a password and keys of its own, and another database', async () => {
     const redis = await serve();
     const password = 'pa ss/w:ord@';
-    await redis.client.call('ACL', 'SETUSER', 'app', 'on', `>${password}`, '~mine:*', '&mine:*', '+@all');
+    await redis.client.call(
+      'ACL',
+      'SETUSER',
+      'app',
+      'on',
+      `>${password}`,
+      'resetchannels',
+      '~mine:*',
+      '&mine:*',
+      '+@all',
+    );
     const login = `app:${encodeURIComponent(password)}`;
     expect(await roundTrip(await use(`redis://${login}@127.0.0.1:${redis.port}/3?prefix=mine`))).toBe(2);
     expect(await redis.client.dbsize()).toBe(0);
@@ -58,7 +68,7 @@ describe('ways to a Redis', () => {
 
   it('Sentinel: workers follow when the primary is killed and a replica takes over', async () => {
     const primary = await serve();
-    const replica = await serve(['--replicaof', `127.0.0.1 ${primary.port}`]);
+    const replica = await serve(['--replicaof', '127.0.0.1', String(primary.port)]);
     await until('replication', async () =>
       (await replica.client.info('replication')).includes('master_link_status:up'),
     );
