@@ -3,7 +3,7 @@ import { unpack } from './pack.js';
 
 /** Raw tasks that were taken at once and are leased together: see sheaf.lua, which this follows. */
 
-const TOKEN = /^(\d+)\.\d+-(\d{3})\./;
+const TOKEN = /^\d+\.\d+-(\d{3})\./;
 /** Most tasks of a sheaf. */
 const SIZE = 50;
 
@@ -59,19 +59,19 @@ interface Opened {
   field: string;
   place: number;
   places: (number | undefined)[];
-  /** What is before and behind the three digits of each token, and those of the first. */
+  /** What is before and behind the three digits of each token, and those of the first; -1 for a task on its own. */
   head: string;
   tail: string;
   first: number;
 }
 
 function open(token: string): Opened {
-  const parts = TOKEN.exec(token);
-  const place = parts && parts[1] !== '1' ? Number(parts[2]) % SIZE : 0;
+  const index = isAlone(token) ? undefined : TOKEN.exec(token)?.[1];
+  if (index === undefined) return { field: token, place: 0, places: [], head: '', tail: '', first: -1 };
+  const place = Number(index) % SIZE;
   const at = token.indexOf('-') + 1;
-  const first = parts && parts[1] !== '1' ? Number(parts[2]) - place : -1;
-  const field = place === 0 ? token : tokenAt(token, -place);
-  return { field, place, places: [], head: token.slice(0, at), tail: token.slice(at + 3), first };
+  const [head, tail] = [token.slice(0, at), token.slice(at + 3)];
+  return { field: tokenAt(token, -place), place, places: [], head, tail, first: Number(index) - place };
 }
 
 /** The place of a token in this sheaf, mostly that of the one before; -1: it is of another. Nothing is made for it. */
