@@ -3,6 +3,10 @@ import type { Arg, RedisClient, Reply } from './client.js';
 import type { Keys } from './keys.js';
 
 const NUL = '\0';
+/** Edges that one script touches. */
+const PAGE = 500;
+/** Batches of messages that one call delivers; the rest is left to the next sweep. */
+const MOST_BATCHES = 200;
 
 interface Edge {
   downQueue: string;
@@ -17,6 +21,8 @@ interface Edge {
  */
 export class Edges {
   readonly #cursors = new Map<string, string>();
+  /** Queues whose outbox this process drains at the moment, and whether somebody has asked for it again. */
+  readonly #draining = new Map<string, boolean>();
 
   constructor(
     private readonly client: RedisClient,
@@ -40,25 +46,29 @@ export class Edges {
   async link(edges: readonly Edge[]): Promise<string[]> {
     const states: string[] = new Array(edges.length).fill('missing');
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.upQueue)) {
-      const args: Arg[] = [this.now()];
-      for (const i of indexes) args.push(edges[i]!.upId, `${edges[i]!.downQueue}${NUL}${edges[i]!.downId}`);
-      const reply = (await this.#run('link', queue, args)) as Buffer[];
-      indexes.forEach((i, k) => {
-        states[i] = reply[k]!.toString();
-      });
+      for (const page of pagesOf(indexes)) {
+        const args: Arg[] = [this.now()];
+        for (const i of page) args.push(edges[i]!.upId, `${edges[i]!.downQueue}${NUL}${edges[i]!.downId}`);
+        const reply = (await this.#run('link', queue, args)) as Buffer[];
+        page.forEach((i, k) => {
+          states[i] = reply[k]!.toString();
+        });
+      }
     }
     return states;
   }
 
-  /** Tells dependents that these upstreams have ended. */
-  async deliver(edges: readonly Edge[], states: readonly string[]): Promise<void> {
+  /** Tells dependents that these upstreams have ended; returns the queues whose outbox has something because of it. */
+  async #deliver(edges: readonly Edge[], stateOf: (index: number) => string): Promise<string[]> {
+    const flagged: string[] = [];
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.downQueue)) {
-      const args: Arg[] = [this.now()];
-      for (const i of indexes) {
-        args.push(edges[i]!.downId, `${edges[i]!.upQueue}${NUL}${edges[i]!.upId}`, states[i]!);
+      for (const page of pagesOf(indexes)) {
+        const args: Arg[] = [this.now()];
+        for (const i of page) args.push(edges[i]!.downId, `${edges[i]!.upQueue}${NUL}${edges[i]!.upId}`, stateOf(i));
+        if ((await this.#run('deliver', queue, args)) === 1) flagged.push(queue);
       }
-      if ((await this.#run('deliver', queue, args)) === 1) await this.drainOutbox(queue);
     }
+    return flagged;
   }
 
   /** Links edges once more and delivers those whose upstream has ended meanwhile. */
@@ -66,27 +76,61 @@ export class Edges {
     if (edges.length === 0) return;
     const states = await this.link(edges);
     const ended = edges.map((_edge, i) => i).filter((i) => /^(done|dead|cancelled|missing)$/.test(states[i]!));
-    await this.deliver(
+    const flagged = await this.#deliver(
       ended.map((i) => edges[i]!),
-      ended.map((i) => states[i]!),
+      (k) => states[ended[k]!]!,
     );
+    await this.drain(...flagged);
   }
 
-  /** Delivers what settled jobs owe to dependents in other queues, or to more of them than one script should touch. */
-  async drainOutbox(queue: string): Promise<void> {
-    let told: Arg[] = [];
-    for (;;) {
-      const reply = (await this.#run('outbox', queue, [this.now(), ...told])) as Buffer[] | null;
-      if (reply === null) return;
-      const [upId, state] = [reply[0]!.toString(), reply[1]!.toString()];
-      const members = reply.slice(2);
-      const edges = members.map((member): Edge => {
-        const [downQueue, downId] = splitOnce(member.toString());
-        return { downQueue, downId, upQueue: queue, upId };
-      });
-      await this.deliver(edges, new Array(edges.length).fill(state));
-      told = members.length > 0 ? [upId, ...members] : [];
+  /**
+   * Delivers what ended jobs of these queues owe to dependents in other queues, or to more of them than one script should touch. A
+   * delivery may fill further outboxes, also the one it came from: these are put on a list and never drained within the delivery. A
+   * message is taken off its outbox when it has been delivered, so a process that dies in between leaves it to the next sweep. False when
+   * something is left for later.
+   */
+  async drain(...queues: string[]): Promise<boolean> {
+    const pending = new Set(queues);
+    let batches = 0;
+    for (const queue of pending) {
+      pending.delete(queue);
+      // Another call of this process is at it, and will look once more.
+      if (this.#draining.has(queue)) {
+        this.#draining.set(queue, true);
+        continue;
+      }
+      this.#draining.set(queue, false);
+      try {
+        for (let delivered: Arg[] | undefined = []; delivered; batches++) {
+          if (batches === MOST_BATCHES) return false;
+          delivered = await this.#deliverBatch(queue, delivered, pending);
+        }
+      } finally {
+        if (this.#draining.get(queue)) pending.add(queue);
+        this.#draining.delete(queue);
+      }
     }
+    return true;
+  }
+
+  /** Takes the delivered messages off an outbox and delivers the next ones; returns those, or undefined when nothing is left. */
+  async #deliverBatch(queue: string, delivered: Arg[], pending: Set<string>): Promise<Arg[] | undefined> {
+    const [left, ...messages] = (await this.#run('outbox', queue, [this.now(), ...delivered])) as [number, ...Buffer[]];
+    if (left === 0) return undefined;
+    const edges: Edge[] = [];
+    const states: string[] = [];
+    for (let i = 0; i < messages.length; ) {
+      const [state, upId] = splitOnce(messages[i]!.toString());
+      const count = Number(messages[i + 1]);
+      for (const member of messages.slice(i + 2, i + 2 + count)) {
+        const [downQueue, downId] = splitOnce(member.toString());
+        edges.push({ downQueue, downId, upQueue: queue, upId });
+        states.push(state);
+      }
+      i += 2 + count;
+    }
+    for (const flagged of await this.#deliver(edges, (i) => states[i]!)) pending.add(flagged);
+    return messages;
   }
 
   /** Looks at some blocked jobs again: a process may have died between the two halves of an edge. */
@@ -113,6 +157,12 @@ export class Edges {
 function splitOnce(text: string): [string, string] {
   const cut = text.indexOf(NUL);
   return [text.slice(0, cut), text.slice(cut + 1)];
+}
+
+function pagesOf(indexes: readonly number[]): number[][] {
+  const pages: number[][] = [];
+  for (let i = 0; i < indexes.length; i += PAGE) pages.push(indexes.slice(i, i + PAGE));
+  return pages;
 }
 
 function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, number[]> {

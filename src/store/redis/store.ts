@@ -218,7 +218,7 @@ export class RedisStore implements Store {
     const reply = (await this.#run('sweep', queue, args)).reply as Reply[] | null;
     if (reply === null) return { lost: [], more: false };
     const [more, outbox, edges, count] = reply as number[];
-    if (outbox === 1) await this.#edges.drainOutbox(queue);
+    const left = outbox === 1 && !(await this.#edges.drain(queue));
     if (edges === 1) await this.#edges.recheck(queue);
     const workers = reply.slice(4, 4 + count!).map((id) => text(id));
     const late = reply.slice(4 + count!).map((id) => text(id));
@@ -228,7 +228,7 @@ export class RedisStore implements Store {
       if (job?.state !== 'active') continue;
       lost.push({ lease: { worker: job.worker!, token: job.token!, id: job.id }, job, why: 'reservation' });
     }
-    return { lost, more: more === 1 || lost.length > 0 };
+    return { lost, more: more === 1 || left || lost.length > 0 };
   }
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
@@ -446,7 +446,7 @@ export class RedisStore implements Store {
 
   /** Dependents in other slots hear of it as soon as may be; if this fails, a sweep does it. */
   #deliver(queue: string, outbox: number): void {
-    if (outbox === 1) this.#edges.drainOutbox(queue).catch(() => {});
+    if (outbox === 1) this.#edges.drain(queue).catch(() => {});
   }
 
   /** What dead workers hold, latest claim first; a worker that holds nothing any more is buried. */

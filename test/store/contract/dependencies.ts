@@ -96,6 +96,36 @@ export function testDependencies(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual(['always']);
     });
 
+    it('cancels along a chain that goes back and forth between queues', async () => {
+      const [a, b] = [newQueue(), newQueue()];
+      await joined(a);
+      await store.add(a, [newJob('first')]);
+      await store.add(b, [newJob('second', needs({ queue: a, id: 'first' }))]);
+      await store.add(a, [newJob('third', needs({ queue: b, id: 'second' }))]);
+      await store.add(b, [newJob('fourth', needs({ queue: a, id: 'third' }))]);
+      await end(a, 'dead');
+      await arrives(b, 'fourth', 'cancelled');
+      expect((await mustGet(store, a, 'third')).state).toBe('cancelled');
+      // What comes after the end of all of them is answered at once, as ever.
+      await store.add(a, [newJob('fifth', needs({ queue: b, id: 'fourth' }))]);
+      expect((await mustGet(store, a, 'fifth')).state).toBe('cancelled');
+    });
+
+    it('unblocks a job that needs thousands of another queue', async () => {
+      const [up, down] = [newQueue(), newQueue()];
+      await joined(up);
+      const ids = Array.from({ length: 3_000 }, (_x, i) => `u${i}`);
+      for (let i = 0; i < ids.length; i += 1_000) {
+        await store.add(
+          up,
+          ids.slice(i, i + 1_000).map((id) => newJob(id)),
+        );
+      }
+      await store.add(down, [newJob('d', needs(...ids.map((id) => ({ queue: up, id }))))]);
+      for (let i = 0; i < 3; i++) await bench.finishAll(up, 1_000);
+      await arrives(down, 'd', 'ready');
+    });
+
     it('tells dependents nothing when a stale report comes with others', async () => {
       const queue = newQueue();
       await joined(queue);

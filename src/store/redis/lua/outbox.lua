@@ -1,27 +1,50 @@
--- outbox: works on the oldest ended job whose dependents are still to be told.
--- ARGV: now, then members already told elsewhere: id, member… Reply: nil when empty; else id, state, members in other queues…
+-- outbox: takes off what has been delivered, and returns the oldest messages that are still to be delivered to other queues.
+-- ARGV: now, then what has been delivered, in the form of the reply.
+-- Reply: 1 while the outbox has something, else 0; then per message: '<state>\0<id>' of the ended job, number of dependents in other
+-- queues, those dependents… Dependents in this queue are told here. A message stays until its last dependent has been told.
 allow_oom()
-if #ARGV > 2 then call('SREM', stem .. 'deps:' .. ARGV[2], unpack(ARGV, 3)) end
-local item = call('LINDEX', stem .. 'outbox', 0)
-if not item then return nil end
-local state, id = string.match(item, '^(%a+)%z(.*)$')
-local deps = stem .. 'deps:' .. id
-local reply, told = { id, state }, {}
-for _, member in ipairs(call('SRANDMEMBER', deps, 500)) do
-  if string.sub(member, 1, 1) == '\0' then
-    local skipped = deliver(string.sub(member, 2), '\0' .. id, state)
-    if skipped then
-      told[#told + 1] = skipped
-      told[#told + 1] = 'cancelled'
-    end
-    call('SREM', deps, member)
-  else
-    reply[#reply + 1] = member
-  end
-end
-if call('EXISTS', deps) == 0 then
-  call('LPOP', stem .. 'outbox')
+local outbox = stem .. 'outbox'
+
+local function finish_if_empty(message, id)
+  if call('EXISTS', stem .. 'deps:' .. id) == 1 then return end
+  call('LREM', outbox, 1, message)
   call('HDEL', stem .. 'downs', id)
 end
-if #told > 0 then tell(told) end
+
+local p = 2
+while p <= #ARGV do
+  local id, count = string.match(ARGV[p], '^%a+%z(.*)$'), tonumber(ARGV[p + 1])
+  if count > 0 then call('SREM', stem .. 'deps:' .. id, unpack(ARGV, p + 2, p + 1 + count)) end
+  finish_if_empty(ARGV[p], id)
+  p = p + 2 + count
+end
+
+local reply, skipped, budget = { 0 }, {}, 500
+for _, message in ipairs(call('LRANGE', outbox, 0, 499)) do
+  local state, id = string.match(message, '^(%a+)%z(.*)$')
+  local foreign = {}
+  local members = call('SRANDMEMBER', stem .. 'deps:' .. id, budget)
+  for _, member in ipairs(members) do
+    if string.sub(member, 1, 1) == '\0' then
+      local down = deliver(string.sub(member, 2), '\0' .. id, state)
+      if down then
+        skipped[#skipped + 1] = down
+        skipped[#skipped + 1] = 'cancelled'
+      end
+      call('SREM', stem .. 'deps:' .. id, member)
+    else
+      foreign[#foreign + 1] = member
+    end
+  end
+  finish_if_empty(message, id)
+  budget = budget - math.max(#members, 1)
+  if call('EXISTS', stem .. 'deps:' .. id) == 1 then
+    reply[#reply + 1] = message
+    reply[#reply + 1] = #foreign .. ''
+    for _, member in ipairs(foreign) do reply[#reply + 1] = member end
+  end
+  if budget <= 0 then break end
+end
+if #skipped > 0 then tell(skipped) end
+reply[1] = call('EXISTS', outbox)
 return reply
