@@ -41,7 +41,7 @@ function headers(path) {
 export function sendJobs(port, count) {
   const writer = new JobWriter();
   const frames = Array.from({ length: count }, (_x, i) => {
-    writer.add(`job-${i}`, 'bench', ['user@example.org', '4711'], 0);
+    writer.add(`job-${i}`, 'bench', ['user@example.org', '4711'], { execution: { kind: 'immediate' }, reservation: 0 });
     return frame(DATA, 0, 1, writer.take());
   });
   return new Promise((resolve, reject) => {

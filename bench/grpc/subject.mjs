@@ -56,7 +56,14 @@ async function ours(store) {
   const server = await Server.start({
     store,
     addresses: [{ host: '127.0.0.1', port: 0 }],
-    limits: { message: 4_194_304, metadata: 65_536, streams: 1_000, connections: 1_000, names: 100 },
+    limits: {
+      message: 4_194_304,
+      metadata: 65_536,
+      streams: 1_000,
+      connections: 1_000,
+      buffered: 134_217_728,
+      names: 100,
+    },
     lakh: {
       maxRetry: 30,
       backoff: Object.freeze({ kind: 'quartic', base: 15_000, jitter: 30_000, cap: 2_592_000_000 }),
@@ -66,6 +73,8 @@ async function ours(store) {
     sweep: 1_000,
     maxCrashes: 3,
     keepalive: { every: 20_000, timeout: 10_000 },
+    handshake: 10_000,
+    stall: 5_000,
     grace: 100,
     timeout: 10_000,
     version: 'bench',

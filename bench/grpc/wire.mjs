@@ -9,7 +9,7 @@ export function framedJobs(count, name, { reservation = 0, pack = 200, id = (i) 
   const buffers = [];
   const writer = new JobWriter();
   for (let i = 0; i < count; i++) {
-    writer.add(id(i), name, ARGS, reservation);
+    writer.add(id(i), name, ARGS, { execution: { kind: 'immediate' }, reservation });
     if ((i + 1) % pack === 0) buffers.push(writer.take());
   }
   if (writer.size > 0) buffers.push(writer.take());

@@ -40,6 +40,7 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
       metadata: number('max_metadata'),
       streams: number('max_streams'),
       connections: number('max_connections'),
+      buffered: number('max_buffered'),
       names: number('max_names'),
     },
     lakh: {
@@ -56,6 +57,8 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
     sweep: Math.max(20, Math.min(number('sweep'), lease / 2)),
     maxCrashes: number('max_crashes'),
     keepalive: { every: Math.max(100, number('keepalive')), timeout: Math.max(100, number('keepalive_timeout')) },
+    handshake: Math.max(100, number('handshake_timeout')),
+    stall: Math.max(100, number('stall')),
     grace: number('grace'),
     timeout,
     version,

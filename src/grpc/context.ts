@@ -18,6 +18,8 @@ export interface ServerLimits {
   /** Calls open at once on one connection. */
   streams: number;
   connections: number;
+  /** Bytes of unfinished messages, of all connections together. */
+  buffered: number;
   /** Job names of one call. */
   names: number;
 }
@@ -38,6 +40,8 @@ export interface ServerContext {
   /** Sessions of workers and relays. */
   lease: number;
   beat: number;
+  /** How long jobs may wait for a worker to read them before they are given to others. */
+  stall: number;
   version: string;
   /** Takes care of a queue from now on. */
   tend: (queue: string) => void;

@@ -1,61 +1,74 @@
+import type { ByteBudget } from './byte-budget.js';
+import { GrowingBuffer } from './growing-buffer.js';
 import { Refusal } from './status.js';
 
 /** Before each message: a flag for compression and four bytes of length. */
 export const HEAD = 5;
 
+export interface FrameRules {
+  /** Bytes of a message. */
+  limit: number;
+  budget: ByteBudget;
+  /** Whether messages may be compressed; whoever takes them unpacks them. */
+  compressed?: boolean;
+}
+
 /**
- * Cuts what arrives into messages. They are handed out where they lie in the chunk, with no copy and no promise each; the
- * one that spans chunks is put together first. A message over the limit is refused before it is gathered.
+ * Cuts what arrives into messages. They are handed out where they lie in the chunk, with no copy and no promise each; the head stands
+ * in front of each. One that spans chunks is gathered first, and one over the limit is refused before that.
  */
 export class FrameReader {
-  #parts: Buffer[] = [];
-  #held = 0;
-  #needed = 0;
+  /** The head and the bytes so far of a message that spans chunks. */
+  readonly #partial: GrowingBuffer;
 
   constructor(
-    private readonly limit: number,
+    private readonly rules: FrameRules,
     private readonly take: (buffer: Buffer, start: number, end: number) => void,
-  ) {}
+  ) {
+    this.#partial = new GrowingBuffer(rules.budget);
+  }
 
   /** Something has begun and not ended. */
   get partial(): boolean {
-    return this.#held > 0;
+    return this.#partial.length > 0;
   }
 
-  read(chunk: Buffer, start: number, end: number): void {
-    if (this.#held === 0) {
-      this.#cut(chunk, start, end);
-      return;
-    }
-    this.#parts.push(chunk.subarray(start, end));
-    this.#held += end - start;
-    if (this.#held < this.#needed) return;
-    const whole = Buffer.concat(this.#parts);
-    this.#parts = [];
-    this.#held = 0;
-    this.#cut(whole, 0, whole.length);
-  }
-
-  #cut(chunk: Buffer, start: number, end: number): void {
-    let at = start;
-    while (end - at >= HEAD) {
+  read(chunk: Buffer): void {
+    let at = this.partial ? this.#complete(chunk) : 0;
+    while (chunk.length - at >= HEAD) {
       const next = at + HEAD + this.#lengthAt(chunk, at);
-      if (next > end) break;
+      if (next > chunk.length) break;
       this.take(chunk, at + HEAD, next);
       at = next;
     }
-    if (at === end) return;
-    this.#needed = end - at < HEAD ? HEAD : HEAD + this.#lengthAt(chunk, at);
-    this.#held = end - at;
-    this.#parts = [chunk.subarray(at, end)];
+    if (at < chunk.length) this.#partial.append(chunk, at, chunk.length);
+  }
+
+  /** Forgets a message that will not be finished. */
+  close(): void {
+    this.#partial.clear();
+  }
+
+  /** Adds what a chunk has of the message that began before it; says where the next one begins. */
+  #complete(chunk: Buffer): number {
+    const partial = this.#partial;
+    const head = Math.min(Math.max(0, HEAD - partial.length), chunk.length);
+    partial.append(chunk, 0, head);
+    if (partial.length < HEAD) return head;
+    const size = HEAD + this.#lengthAt(partial.bytes, 0);
+    const end = Math.min(head + size - partial.length, chunk.length);
+    partial.append(chunk, head, end);
+    if (partial.length === size) this.take(partial.take(), HEAD, size);
+    return end;
   }
 
   #lengthAt(chunk: Buffer, at: number): number {
+    const { limit, compressed } = this.rules;
     const length = chunk.readUInt32BE(at + 1);
-    if (length > this.limit) {
-      throw new Refusal('RESOURCE_EXHAUSTED', `a message of ${length} bytes is over the limit of ${this.limit}`);
+    if (length > limit) {
+      throw new Refusal('RESOURCE_EXHAUSTED', `a message of ${length} bytes is over the limit of ${limit}`);
     }
-    if (chunk[at] !== 0)
+    if (chunk[at] !== 0 && !compressed)
       throw new Refusal('UNIMPLEMENTED', 'compressed messages are not understood here: send identity');
     return length;
   }

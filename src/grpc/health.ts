@@ -4,29 +4,73 @@ import {
   HealthCheckResponse_ServingStatus as Serving,
 } from '../proto/grpc/health/v1/health_pb.js';
 
-/** Whether the server serves, for whoever asks or watches. */
+/** How long an answer about the store holds, and how long the store may take for one. */
+const FRESH = 1_000;
+const PATIENCE = 1_500;
+
+/** Whether the server takes calls and its store answers, for whoever asks or watches. */
 export class Health {
-  readonly #watchers = new Set<() => void>();
-  #serving = true;
+  /** Watchers between two looks. */
+  readonly #pausing = new Set<() => void>();
+  #closing = false;
+  #ready = true;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asking: Promise<void> | undefined;
 
-  constructor(private readonly services: readonly string[]) {}
+  constructor(
+    private readonly services: readonly string[],
+    /** Resolves when the store answers. */
+    private readonly probe: () => Promise<unknown>,
+  ) {}
 
-  get serving(): boolean {
-    return this.#serving;
+  /** From now on nothing new is taken. */
+  close(): void {
+    this.#closing = true;
+    for (const goOn of this.#pausing) goOn();
   }
 
-  set(serving: boolean): void {
-    this.#serving = serving;
-    for (const tell of this.#watchers) tell();
+  /** Asks the store, at most once a second and one question at a time. */
+  async isReady(): Promise<boolean> {
+    if (!this.#closing && performance.now() - this.#askedAt > FRESH) {
+      this.#asking ??= this.#ask().finally(() => {
+        this.#asking = undefined;
+      });
+      await Promise.race([this.#asking, this.#patience()]);
+    }
+    return this.#ready && !this.#closing;
   }
 
   routes(router: ConnectRouter): void {
     router.service(HealthService, {
-      check: ({ service }) => {
+      check: async ({ service }) => {
         if (!this.#knows(service)) throw new ConnectError(`unknown service '${service.slice(0, 80)}'`, Code.NotFound);
-        return { status: this.#status(service) };
+        return { status: await this.#status(service) };
       },
       watch: ({ service }, { signal }) => this.#watch(service, signal),
+    });
+  }
+
+  async #ask(): Promise<void> {
+    const ready = await this.probe().then(
+      () => true,
+      () => false,
+    );
+    this.#ready = ready;
+    this.#askedAt = performance.now();
+  }
+
+  /** A store that takes too long is not ready, whatever it says later. */
+  #patience(): Promise<void> {
+    return new Promise((resolve) => {
+      const late = () => {
+        if (this.#asking) this.#ready = false;
+        resolve();
+      };
+      const timer = setTimeout(late, PATIENCE).unref();
+      void this.#asking?.then(() => {
+        clearTimeout(timer);
+        resolve();
+      });
     });
   }
 
@@ -34,28 +78,33 @@ export class Health {
     return service === '' || this.services.includes(service);
   }
 
-  #status(service: string): Serving {
+  async #status(service: string): Promise<Serving> {
     if (!this.#knows(service)) return Serving.SERVICE_UNKNOWN;
-    return this.#serving ? Serving.SERVING : Serving.NOT_SERVING;
+    return (await this.isReady()) ? Serving.SERVING : Serving.NOT_SERVING;
   }
 
   /** The status now and at each change, until the watcher leaves. */
   async *#watch(service: string, signal: AbortSignal): AsyncGenerator<{ status: Serving }> {
     let last: Serving | undefined;
     while (!signal.aborted) {
-      const status = this.#status(service);
+      const status = await this.#status(service);
       if (status !== last) yield { status };
       last = status;
-      await new Promise<void>((resolve) => {
-        const tell = () => {
-          this.#watchers.delete(tell);
-          signal.removeEventListener('abort', tell);
-          resolve();
-        };
-        this.#watchers.add(tell);
-        signal.addEventListener('abort', tell);
-        if (this.#status(service) !== last) tell();
-      });
+      await this.#pause(signal);
     }
+  }
+
+  #pause(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const goOn = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', goOn);
+        this.#pausing.delete(goOn);
+        resolve();
+      };
+      const timer = setTimeout(goOn, FRESH);
+      signal.addEventListener('abort', goOn);
+      this.#pausing.add(goOn);
+    });
   }
 }

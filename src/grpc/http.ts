@@ -1,54 +1,101 @@
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
+import type { Socket } from 'node:net';
+import type { ByteBudget } from './byte-budget.js';
+import type { Log, ServerLimits } from './context.js';
+import type { Dispatcher } from './dispatcher.js';
 import type { TlsMaterial } from './listen.js';
-
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+import { authorityOf, isOfThisMachine, pathOf } from './request-target.js';
 
 export interface HttpSetup {
-  /** Answers the calls of the contract as JSON. */
-  handle: Handler;
+  dispatcher: Dispatcher;
   admits: (path: string, headers: IncomingMessage['headers']) => boolean;
-  serving: () => boolean;
+  /** Whether the store answers and the server takes calls. */
+  isReady: () => Promise<boolean>;
+  newBudget: () => ByteBudget;
+  limits: ServerLimits;
+  /** How long a client may take for its handshake and for the headers of a request. */
+  handshake: number;
   tls: TlsMaterial | undefined;
   /** Nobody but this machine can reach it, so a name that is not of this machine is a trick. */
   loopback: boolean;
+  log: Log;
 }
 
-const LOOPBACK = /^(localhost|127(?:\.\d+){3}|\[::1\])(:\d+)?$/i;
+const REQUEST_TIMEOUT = 60_000;
 const HINT = `Crore job server. Calls are POST requests with JSON:
   curl -H 'content-type: application/json' -d '{}' URL/crore.v1.Crore/Stats
   curl -H 'content-type: application/json' -d '{"queue":"mails","jobs":[{"payload":{"json":"{}"}}]}' URL/crore.v1.Crore/Add
 `;
 
+type Refused = [status: number, text: string];
+
 /** The same contract over plain HTTP, for curl and pages. */
 export function httpServer(setup: HttpSetup): HttpServer {
-  const handle: Handler = (request, response) => answer(setup, request, response);
-  const { tls } = setup;
-  const server = tls ? createSecureServer({ ...tls }, handle) : createServer(handle);
-  server.requestTimeout = 60_000;
-  server.headersTimeout = 15_000;
+  const { tls, limits, handshake } = setup;
+  const budgets = new WeakMap<Socket, ByteBudget>();
+  const budgetOf = (socket: Socket) => {
+    const budget = budgets.get(socket) ?? setup.newBudget();
+    budgets.set(socket, budget);
+    return budget;
+  };
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
+    answer(setup, request, response, budgetOf).catch((error) => {
+      setup.log.error({ err: error }, 'a request could not be answered');
+      response.destroy();
+    });
+  };
+  const options = {
+    headersTimeout: handshake,
+    requestTimeout: Math.max(REQUEST_TIMEOUT, handshake),
+    connectionsCheckingInterval: Math.max(100, Math.min(1_000, handshake / 4)),
+  };
+  const server = tls
+    ? createSecureServer({ ...tls, ...options, handshakeTimeout: handshake }, handle)
+    : createServer(options, handle);
+  server.maxConnections = limits.connections;
   return server as HttpServer;
 }
 
-function answer(setup: HttpSetup, request: IncomingMessage, response: ServerResponse): void {
-  const path = new URL(request.url ?? '/', 'http://any').pathname;
+async function answer(
+  setup: HttpSetup,
+  request: IncomingMessage,
+  response: ServerResponse,
+  budgetOf: (socket: Socket) => ByteBudget,
+): Promise<void> {
+  request.on('error', () => {});
+  response.on('error', () => {});
+  const path = pathOf(request.url);
+  if (path === undefined) return say(response, 400, 'the path of the request is not one of an HTTP call');
   const wrong = refusal(setup, request);
-  if (wrong) say(response, wrong[0], wrong[1]);
-  else if (path === '/healthz') say(response, setup.serving() ? 200 : 503, setup.serving() ? 'ok' : 'shutting down');
-  else if (!setup.admits(path, request.headers)) {
+  if (wrong) return say(response, ...wrong);
+  if (path === '/healthz') return say(response, 200, 'ok');
+  if (path === '/readyz') {
+    const ready = await setup.isReady();
+    return say(response, ready ? 200 : 503, ready ? 'ready' : 'not ready: shutting down, or the store does not answer');
+  }
+  if (!setup.admits(path, request.headers)) {
     response.setHeader('www-authenticate', 'Bearer');
-    say(response, 401, 'a bearer token is needed');
-  } else if (path === '/' && request.method === 'GET') say(response, 200, HINT);
-  else if (request.method !== 'POST') {
+    return say(response, 401, 'a bearer token is needed');
+  }
+  if (path === '/' && request.method === 'GET') return say(response, 200, HINT);
+  if (!setup.dispatcher.handles(path))
+    return say(response, 404, `nothing is served at ${path.slice(0, 200)}\n\n${HINT}`);
+  if (request.method !== 'POST') {
     response.setHeader('allow', 'POST');
-    say(response, 405, 'calls are POST requests');
-  } else setup.handle(request, response);
+    return say(response, 405, 'calls are POST requests');
+  }
+  const { headers, httpVersion, method, socket } = request;
+  const incoming = { path, method, httpVersion, headers, body: request, budget: budgetOf(socket) };
+  return setup.dispatcher.handle(incoming, response);
 }
 
 /** Other people's pages must not speak for whoever reads them. */
-function refusal({ loopback }: HttpSetup, request: IncomingMessage): [number, string] | undefined {
-  const { host, origin } = request.headers;
-  if (loopback && !LOOPBACK.test(host ?? '')) return [403, 'the Host header names another machine'];
+function refusal({ loopback }: HttpSetup, request: IncomingMessage): Refused | undefined {
+  const { host = '', origin } = request.headers;
+  const authority = authorityOf(host);
+  if (!authority) return [400, 'the Host header is not HOST or HOST:PORT'];
+  if (loopback && !isOfThisMachine(authority)) return [403, 'the Host header names another machine'];
   if (origin !== undefined && origin.replace(/^https?:\/\//, '') !== host)
     return [403, 'the Origin header names another site'];
   return undefined;

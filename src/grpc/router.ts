@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { type Code, ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect';
+import type { Job } from '../job/job.js';
 import { Crore } from '../proto/crore/v1/crore_pb.js';
 import { DeadJobsSchema, type JobSchema, Lakh } from '../proto/lakh/lakh_pb.js';
 import type { ServerContext } from './context.js';
@@ -8,6 +9,7 @@ import { croreService } from './crore/service.js';
 import { WorkStream } from './crore/work.js';
 import type { Health } from './health.js';
 import { deadJobs } from './lakh/dead.js';
+import { executionTimeOf } from './lakh/execution-time.js';
 import { argsOf } from './lakh/join.js';
 import { Reflection } from './reflection.js';
 import { STATUS, statusOf } from './status.js';
@@ -68,10 +70,16 @@ export class Routes {
       if (bytes > MOST_DEAD_BYTES) break;
       const { reservation } = job.spec;
       const reservationTime = reservation > 0 ? durationFromMs(reservation) : undefined;
-      jobs.push({ id: job.id, name: job.queue, args, reservationTime });
+      jobs.push({ id: job.id, name: job.queue, args, reservationTime, executionTime: executionOf(job) });
     }
     return create(DeadJobsSchema, { jobs });
   }
+}
+
+function executionOf(job: Job): MessageInitShape<typeof JobSchema>['executionTime'] {
+  const time = executionTimeOf(job);
+  if (time.kind === 'immediate') return { case: 'immediate', value: {} };
+  return { case: time.kind, value: { seconds: BigInt(time.seconds), nanos: time.nanos } };
 }
 
 /** Errors of ours become statuses by the table of errors; what is unforeseen is logged and not told. */
@@ -87,17 +95,24 @@ export function translating(context: Pick<ServerContext, 'log'>): Interceptor {
     try {
       const response = await next(request);
       if (!response.stream) return response;
-      return { ...response, message: guarded(response.message, (error) => translate(error, method)) };
+      const translated = (error: unknown) => translate(error, method);
+      return { ...response, message: guarded(response.message, request.signal, translated) };
     } catch (error) {
       throw translate(error, method);
     }
   };
 }
 
-async function* guarded<T>(messages: AsyncIterable<T>, translate: (error: unknown) => unknown): AsyncGenerator<T> {
+/** A stream that was cut short by its caller's deadline ends with that, however its source took the news. */
+async function* guarded<T>(
+  messages: AsyncIterable<T>,
+  signal: AbortSignal,
+  translate: (error: unknown) => unknown,
+): AsyncGenerator<T> {
   try {
     yield* messages;
   } catch (error) {
     throw translate(error);
   }
+  if (signal.aborted && signal.reason instanceof ConnectError) throw signal.reason;
 }

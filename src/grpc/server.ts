@@ -1,28 +1,30 @@
 import {
-  Http2ServerRequest,
   Http2ServerResponse,
   type IncomingHttpHeaders,
+  performServerHandshake,
   type ServerHttp2Stream,
   type ServerOptions,
 } from 'node:http2';
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createSecureServer, type TLSSocket } from 'node:tls';
-import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { Engine } from '../engine/engine.js';
 import type { Store } from '../store/store.js';
 import { Heart } from '../worker/heart.js';
 import { Guard } from './auth.js';
-import { Bypass, CALL_WINDOW } from './bypass.js';
+import { ByteBudget } from './byte-budget.js';
 import { Call } from './call.js';
 import { Caretaker } from './care.js';
 import type { LakhPolicy, Log, ServerContext, ServerLimits } from './context.js';
 import { LARGEST_ANSWER } from './crore/pages.js';
+import { Dispatcher } from './dispatcher.js';
 import { Health } from './health.js';
-import { type Handler, httpServer } from './http.js';
+import { httpServer } from './http.js';
 import { LakhDoor } from './lakh/door.js';
 import { type Address, addressOf, isLoopback, listenAll, type TlsMaterial } from './listen.js';
+import { expectPreface, type Greeting } from './preface.js';
+import { authorityOf, pathOf } from './request-target.js';
 import { Routes, translating } from './router.js';
-import { type Keepalive, Sessions } from './sessions.js';
+import { CALL_WINDOW, type Keepalive, Sessions } from './sessions.js';
 
 export interface ServerSetup {
   store: Store;
@@ -38,6 +40,10 @@ export interface ServerSetup {
   sweep: number;
   maxCrashes: number;
   keepalive: Keepalive;
+  /** How long a client may take for its first bytes, a TLS handshake and the headers of a request. */
+  handshake: number;
+  /** How long jobs may wait for a worker of the lakh protocol to read them. */
+  stall: number;
   /** How long a shutdown waits for what is in hand. */
   grace: number;
   /** How long any call to the store may take. */
@@ -47,15 +53,25 @@ export interface ServerSetup {
   random?: () => number;
 }
 
+/** The queue that is asked about to see whether the store answers. */
+const PROBED = 'health';
 const SERVICES = ['lakh.Lakh', 'crore.v1.Crore'];
 const POLL = 20;
+/** Unfinished messages of one connection may have this share of what all of them may. */
+const CONNECTION_SHARE = 4;
+/** Headers of one call; their bytes are bounded too. */
+const MOST_HEADERS = 2_000;
+/** Connections that speak something else are counted, and told of this often. */
+const STRANGERS_TOLD = 60_000;
 
 /** The job server: one store behind lakh, crore.v1 and HTTP/JSON. */
 export class Server {
   readonly #setup: ServerSetup;
   readonly #context: ServerContext;
   readonly #guard: Guard;
-  readonly #health = new Health(SERVICES);
+  readonly #health: Health;
+  readonly #dispatcher: Dispatcher;
+  readonly #budget: ByteBudget;
   readonly #lakh: LakhDoor;
   readonly #routes: Routes;
   readonly #care: Caretaker;
@@ -63,7 +79,8 @@ export class Server {
   readonly #servers: NetServer[] = [];
   readonly #pages: NetServer[] = [];
   readonly #sockets = new Set<Socket>();
-  #adapter!: ReturnType<typeof connectNodeAdapter>;
+  #strangers = 0;
+  #strangersTold = Number.NEGATIVE_INFINITY;
   #closing: Promise<void> | undefined;
 
   private constructor(setup: ServerSetup) {
@@ -82,11 +99,22 @@ export class Server {
       lakh: setup.lakh,
       lease: setup.lease,
       beat: setup.beat,
+      stall: setup.stall,
       version: setup.version,
       tend: (queue) => this.#care.tend(queue),
     };
+    this.#health = new Health(SERVICES, () => store.isPaused(PROBED));
+    this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
     this.#lakh = new LakhDoor(this.#context);
     this.#routes = new Routes(this.#context, this.#health);
+    this.#dispatcher = new Dispatcher({
+      routes: this.#routes.register,
+      interceptors: [translating(this.#context)],
+      // A batch of jobs is one message here, where lakh has one job in each.
+      readLimit: 4 * setup.limits.message,
+      writeLimit: LARGEST_ANSWER,
+      log,
+    });
     engine.scheduler.watch();
   }
 
@@ -117,37 +145,48 @@ export class Server {
   }
 
   async #open(): Promise<void> {
-    const { addresses, http, limits, tls } = this.#setup;
-    const adapter = connectNodeAdapter({
-      routes: this.#routes.register,
-      interceptors: [translating(this.#context)],
-      // A batch of jobs is one message here, where lakh has one job in each.
-      readMaxBytes: 4 * limits.message,
-      writeMaxBytes: LARGEST_ANSWER,
-    });
-    this.#adapter = adapter;
+    const { addresses, http, limits, tls, handshake, log } = this.#setup;
     this.#servers.push(...(await listenAll(addresses, () => this.#make())));
     if (!http) return;
     const make = () =>
       httpServer({
-        handle: adapter as Handler,
+        dispatcher: this.#dispatcher,
         admits: (path, headers) => this.#guard.admits(path, headers),
-        serving: () => this.#health.serving,
-        tls,
+        isReady: () => this.#health.isReady(),
+        newBudget: () => this.#newBudget(),
         loopback: http.every(isLoopback),
+        ...{ tls, limits, handshake, log },
       });
     this.#pages.push(...(await listenAll(http, make)));
   }
 
   #make(): NetServer {
-    const { limits, tls, log } = this.#setup;
+    const { limits, tls, handshake, log } = this.#setup;
     const server = tls
-      ? createSecureServer({ ...tls, noDelay: true, ALPNProtocols: ['h2'] }, (socket) => this.#secured(socket))
-      : createServer({ noDelay: true }, (socket) => this.#converse(socket));
+      ? createSecureServer(
+          { ...tls, noDelay: true, ALPNProtocols: ['h2'], handshakeTimeout: handshake },
+          this.#shielded((socket: TLSSocket) => this.#secured(socket)),
+        )
+      : createServer(
+          { noDelay: true },
+          this.#shielded((socket: Socket) => this.#greet(socket)),
+        );
     server.on('tlsClientError', (error: Error) => log.warn({ why: error.message }, 'a client could not be let in'));
     server.on('connection', (socket: Socket) => this.#meet(socket));
     server.maxConnections = limits.connections;
     return server;
+  }
+
+  /** What goes wrong with one connection or call ends that one, and never the process. */
+  #shielded<T extends { destroy(): unknown }>(listener: (one: T, ...rest: never[]) => void): (one: T) => void {
+    return (one: T, ...rest: unknown[]) => {
+      try {
+        listener(one, ...(rest as never[]));
+      } catch (error) {
+        this.#setup.log.error({ err: error }, 'a caller could not be served');
+        one.destroy();
+      }
+    };
   }
 
   /** A socket that never becomes a session must not outlive the server. */
@@ -159,8 +198,31 @@ export class Server {
 
   #secured(socket: TLSSocket): void {
     socket.disableRenegotiation();
-    if (socket.alpnProtocol === 'h2') this.#converse(socket);
+    if (socket.alpnProtocol === 'h2') this.#greet(socket);
     else socket.destroy();
+  }
+
+  #greet(socket: Socket): void {
+    const converse = this.#shielded((one: Socket) => this.#converse(one));
+    expectPreface(socket, this.#setup.handshake, (greeting) => {
+      if (greeting === 'http2') converse(socket);
+      else this.#noteStranger(greeting);
+    });
+  }
+
+  #noteStranger(greeting: Greeting): void {
+    this.#strangers += 1;
+    const now = performance.now();
+    if (now - this.#strangersTold < STRANGERS_TOLD) return;
+    const fields = { connections: this.#strangers, last: greeting };
+    this.#setup.log.warn(fields, 'connections to the gRPC port were closed because they did not speak HTTP/2');
+    this.#strangersTold = now;
+    this.#strangers = 0;
+  }
+
+  #newBudget(): ByteBudget {
+    const limit = Math.ceil(this.#setup.limits.buffered / CONNECTION_SHARE);
+    return new ByteBudget(limit, 'this connection', this.#budget);
   }
 
   #converse(socket: Socket): void {
@@ -169,46 +231,55 @@ export class Server {
       maxSessionMemory: 64,
       maxSessionInvalidFrames: 100,
       maxSessionRejectedStreams: 100,
+      maxHeaderListPairs: MOST_HEADERS,
       settings: {
         maxConcurrentStreams: limits.streams,
         maxHeaderListSize: limits.metadata,
         initialWindowSize: CALL_WINDOW,
       },
     };
-    const bypass = new Bypass(socket);
-    const session = bypass.open(options);
+    const session = performServerHandshake(socket, options);
+    const budget = this.#newBudget();
     this.#sessions.add(session, socket.remoteAddress ?? 'unknown');
-    session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: string[]) =>
-      this.#serve(bypass, stream, headers, raw),
-    );
+    const serve = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: string[]) =>
+      this.#serve(new Call(stream, headers, raw, budget));
+    session.on('stream', this.#shielded(serve));
   }
 
-  #serve(bypass: Bypass, stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: string[]): void {
-    const path = String(headers[':path'] ?? '');
-    const type = String(headers['content-type'] ?? '');
-    const isGrpc = /^application\/grpc(\+proto)?(;|$)/.test(type);
-    stream.on('error', () => {});
+  #serve(call: Call): void {
+    const { stream, headers, budget } = call;
     // A client's end and reset that come together leave the runtime waiting for our own end, which may be stuck behind its window.
     stream.once('end', () => {
       if (stream.closed) stream.destroy();
     });
-    if (!this.#guard.admits(path, headers)) {
+    const path = pathOf(headers[':path']);
+    const authority = headers[':authority'] ?? headers.host ?? '';
+    const isGrpc = /^application\/grpc(\+proto)?(;|$)/.test(String(headers['content-type'] ?? ''));
+    const metadata = call.rawHeaders.reduce((sum, text) => sum + text.length, 0);
+    if (metadata > this.#setup.limits.metadata)
+      call.end(
+        'RESOURCE_EXHAUSTED',
+        `${metadata} bytes of metadata are over the limit of ${this.#setup.limits.metadata}`,
+      );
+    else if (path === undefined) call.end('INVALID_ARGUMENT', 'the path of the call cannot be read');
+    else if (!authorityOf(authority))
+      call.end('INVALID_ARGUMENT', `the authority '${authority.slice(0, 80)}' is not HOST or HOST:PORT`);
+    else if (!this.#guard.admits(path, headers)) {
       this.#setup.log.warn({ path: path.slice(0, 100) }, 'a call without the right token');
-      new Call(stream, headers).end('UNAUTHENTICATED', 'a bearer token is needed, and this call has no right one');
-    } else if (isGrpc && this.#closing && this.#lakh.handles(path)) {
-      new Call(stream, headers).end('UNAVAILABLE', 'the server is shutting down');
+      call.end('UNAUTHENTICATED', 'a bearer token is needed, and this call has no right one');
     } else if (isGrpc && this.#lakh.handles(path)) {
-      this.#lakh.handle(path, new Call(stream, headers, bypass));
-    } else {
-      // What the runtime itself does for a 'request' event, which would otherwise come for every stream.
-      const request = new Http2ServerRequest(stream, headers, {}, raw);
-      this.#adapter(request, new Http2ServerResponse(stream));
-    }
+      if (this.#closing) call.end('UNAVAILABLE', 'the server is shutting down');
+      else this.#lakh.handle(path, call);
+    } else if (this.#dispatcher.handles(path)) {
+      const method = String(headers[':method']);
+      const incoming = { path, method, httpVersion: '2.0', headers, body: stream, budget };
+      void this.#dispatcher.handle(incoming, new Http2ServerResponse(stream));
+    } else call.end('UNIMPLEMENTED', `there is no call ${path.slice(0, 200)}`);
   }
 
   async #close(): Promise<void> {
     const { grace } = this.#setup;
-    this.#health.set(false);
+    this.#health.close();
     for (const server of [...this.#servers, ...this.#pages]) server.close();
     this.#lakh.drain();
     this.#routes.drain();

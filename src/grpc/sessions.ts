@@ -1,6 +1,9 @@
 import { constants, type ServerHttp2Session } from 'node:http2';
-import { CONNECTION_WINDOW } from './bypass.js';
 import type { Log } from './context.js';
+
+/** Bytes that a call, and all calls of a connection together, may have on their way to us. */
+export const CALL_WINDOW = 256 * 1024;
+const CONNECTION_WINDOW = 1024 * 1024;
 
 export interface Keepalive {
   /** Time between pings. */

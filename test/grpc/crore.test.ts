@@ -1,10 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Client, createClient } from '@connectrpc/connect';
+import { type Client, Code, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AddOutcome, Crore, type WorkRequestSchema, type WorkResponse } from '../../dist/proto/crore/v1/crore_pb.js';
 import { State } from '../../dist/proto/crore/v1/job_pb.js';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../dist/proto/grpc/health/v1/health_pb.js';
+import { RedisServer } from '../support/redis.js';
 import { until } from '../support/wait.js';
 import { startServer, type TestServer } from './support/server.js';
 
@@ -299,5 +300,87 @@ describe('health, HTTP/JSON and shutdown', () => {
     expect((await post('Count', { queue: 'q' }, { origin: 'http://evil.example' })).status).toBe(403);
     expect(await (await fetch(`${http}/healthz`)).text()).toBe('ok\n');
     expect(await (await fetch(http)).text()).toContain('curl');
+  });
+});
+
+describe('a server and its store', () => {
+  it('is ready while the store answers, and alive in any case', async () => {
+    const redis = await RedisServer.start();
+    cleanups.push(() => redis.stop());
+    const server = await startServer({ url: redis.url, grace: 100, timeout: 1_000 });
+    cleanups.push(() => server.close());
+    const health = createClient(Health, createGrpcTransport({ baseUrl: `http://${server.address}` }));
+    const statusOf = async (path: string) => (await fetch(`${server.http}${path}`)).status;
+    const watching = new AbortController();
+    const seen: Serving[] = [];
+    const watched = (async () => {
+      for await (const { status } of health.watch({}, { signal: watching.signal })) seen.push(status);
+    })().catch(() => {});
+    expect(await statusOf('/readyz')).toBe(200);
+    expect((await health.check({ service: 'lakh.Lakh' })).status).toBe(Serving.SERVING);
+    await redis.down();
+    await until('it is not ready', async () => (await statusOf('/readyz')) === 503);
+    expect((await health.check({})).status).toBe(Serving.NOT_SERVING);
+    expect(await statusOf('/healthz')).toBe(200);
+    await redis.up();
+    await until('it is ready again', async () => (await statusOf('/readyz')) === 200);
+    await until('whoever watches has been told', () => seen.length >= 3);
+    expect(seen.slice(0, 3)).toEqual([Serving.SERVING, Serving.NOT_SERVING, Serving.SERVING]);
+    watching.abort();
+    await watched;
+  });
+
+  it('does not wait for a store that hangs', async () => {
+    const redis = await RedisServer.start();
+    cleanups.push(() => redis.stop());
+    const server = await startServer({ url: redis.url, grace: 100 });
+    cleanups.push(() => server.close());
+    process.kill(redis.pid, 'SIGSTOP');
+    cleanups.push(() => process.kill(redis.pid, 'SIGCONT'));
+    const asked = performance.now();
+    expect((await fetch(`${server.http}/readyz`)).status).toBe(503);
+    expect(performance.now() - asked).toBeLessThan(9_000); // the store itself has ten seconds
+  });
+});
+
+describe('deadlines of callers', () => {
+  it('that lie beyond what a timer can wait end nothing', async () => {
+    const server = await startServer({ grace: 100 });
+    cleanups.push(() => server.close());
+    const client = createClient(Crore, createGrpcTransport({ baseUrl: `http://${server.address}` }));
+    const stream = client.listen({ queue: 'q' }, { headers: { 'grpc-timeout': '99999999S' } })[Symbol.asyncIterator]();
+    expect((await stream.next()).done).toBe(false);
+    await client.add({ queue: 'q', jobs: [json(1)] });
+    expect((await stream.next()).done).toBe(false);
+  });
+
+  it('end a stream of signals with DEADLINE_EXCEEDED', async () => {
+    const server = await startServer({ grace: 100 });
+    cleanups.push(() => server.close());
+    const client = createClient(Crore, createGrpcTransport({ baseUrl: `http://${server.address}` }));
+    const listening = (async () => {
+      for await (const _one of client.listen({ queue: 'q' }, { headers: { 'grpc-timeout': '200m' } }));
+    })();
+    await expect(listening).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+  });
+});
+
+describe('JSON over HTTP', () => {
+  it('refuses fields that it does not know, by name, and stores nothing', async () => {
+    const server = await startServer({ grace: 100 });
+    cleanups.push(() => server.close());
+    for (const [body, name] of [
+      [{ queue: 'mails', jobs: [{ payload: { to: 'ada' } }] }, 'to'],
+      [{ queue: 'mails', jobs: [], urgent: true }, 'urgent'],
+    ] as const) {
+      const answer = await fetch(`${server.http}/crore.v1.Crore/Add`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      expect(answer.status).toBe(400);
+      expect(await answer.text()).toContain(name);
+    }
+    expect((await server.store.count('mails')).ready).toBe(0);
   });
 });

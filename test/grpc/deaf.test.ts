@@ -7,7 +7,7 @@ import { WorkRequestSchema } from '../../dist/proto/crore/v1/crore_pb.js';
 import { until } from '../support/wait.js';
 import { Lakh } from './support/lakh.js';
 import { startServer, type TestServer } from './support/server.js';
-import { HEADERS, message, Wire } from './support/wire.js';
+import { HEADERS, message, type Window, Wire } from './support/wire.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -40,11 +40,11 @@ async function deafOnes(
   server: TestServer,
   count: number,
   path: string,
-  { wide = false, first }: { wide?: boolean; first?: Buffer } = {},
+  { window, first }: { window?: Window; first?: Buffer } = {},
 ): Promise<Wire[]> {
   const all: Wire[] = [];
   for (let i = 0; i < count; i++) {
-    const wire = await Wire.dial(server.address, { wide });
+    const wire = await Wire.dial(server.address, window);
     cleanups.push(() => wire.socket.destroy());
     wire.open(1, path, { job_names: 'q' });
     if (first) wire.data(1, first);
@@ -60,25 +60,34 @@ const held = async ({ store }: TestServer) => (await store.count('q')).active * 
 
 describe('workers that never read', () => {
   it.each([
-    ['two that leave it to the sockets', 2, true],
-    ['forty that give no credit', 40, false],
-  ])('lakh: %s', async (_what, count, wide) => {
-    const server = await serve();
-    const deaf = await deafOnes(server, count, '/lakh.Lakh/Join', { wide });
-    await fill(server, 1_500);
+    ['two that leave it to the sockets', 2, 'wide'],
+    ['fifty that give no credit', 50, 'shut'],
+  ] as const)('lakh: %s keep nothing from one that reads', async (_what, count, window) => {
+    const server = await serve({ stall: 300 });
+    await deafOnes(server, count, '/lakh.Lakh/Join', { window });
     const lakh = new Lakh(server.address);
     cleanups.push(() => lakh.close());
     const reader = lakh.join('q');
-    await until('nothing waits', async () => (await server.store.count('q')).ready === 0);
-    const seen = reader.jobs.length;
-    expect(seen).toBeGreaterThan(0);
-    await until('little is held', async () => (await held(server)) <= count * 400_000);
-    for (const { socket } of deaf) socket.destroy();
-    await until('what they were given is given to the other', async () => {
+    await reader.joined();
+    await fill(server, 1_500);
+    await until('the backlog is gone', async () => {
       const { ready, active } = await server.store.count('q');
       return ready + active === 0;
     });
-    expect(reader.jobs.length).toBeGreaterThan(seen);
+    // Without credit nothing reaches them; what the sockets of the others swallow has been sent.
+    if (window === 'shut') expect(new Set(reader.jobs.map(({ id }) => id)).size).toBe(1_500);
+  });
+
+  it('lakh: one that begins to read gets what was written for it, and new jobs', async () => {
+    const server = await serve({ stall: 200 });
+    const [deaf] = await deafOnes(server, 1, '/lakh.Lakh/Join', { window: 'shut' });
+    await fill(server, 500);
+    await until('it has something', async () => (await held(server)) > 0);
+    await until('it has nothing', async () => (await held(server)) === 0);
+    expect((await server.store.count('q')).ready).toBeGreaterThan(490);
+    deaf!.socket.resume();
+    deaf!.giveCredit(1);
+    await until('it gets new ones', async () => (await server.store.count('q')).ready === 0);
   });
 
   it('lakh: one that answers no ping is cut off, and what it was given goes to the others', async () => {

@@ -1,4 +1,4 @@
-import { status } from '@grpc/grpc-js';
+import { Metadata, status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { freshRedis } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -258,6 +258,63 @@ describe('lakh: workers', () => {
     worker.report(worker.jobs[0]!, 'SUCCEEDED');
     await until('the rest is done', async () => (await server.store.count('q')).done === 199);
     expect(other.jobs).toHaveLength(1);
+  });
+
+  it('hands jobs out with the time they were asked for, and lists dead ones with it', async () => {
+    const server = await serve({
+      lakh: { maxRetry: 1, backoff: { kind: 'quartic', base: 0, jitter: 0, cap: 0 } },
+    });
+    const lakh = dial(server);
+    const delayed = { seconds: 0, nanos: 20_000_001 };
+    const scheduled = { seconds: 1_600_000_000, nanos: 5 };
+    await lakh.work('q', [
+      { id: 'now', name: 'q', immediate: {}, reservation_time },
+      { id: 'later', name: 'q', delayed, reservation_time },
+      { id: 'then', name: 'q', scheduled, reservation_time },
+      { id: 'before', name: 'q', delayed: { seconds: -3, nanos: 0 }, reservation_time },
+    ]);
+    const worker = lakh.join('q');
+    worker.answer = () => 'FAILED';
+    await worker.got(4);
+    const times = (jobs: readonly object[]) =>
+      Object.fromEntries((jobs as Record<string, unknown>[]).map((job) => [job.id, job[String(job.execution_time)]]));
+    const wanted = { now: {}, later: delayed, then: scheduled, before: { seconds: -3, nanos: 0 } };
+    expect(times(worker.jobs)).toEqual(wanted);
+    const dead = await until('all are dead', async () => {
+      const { jobs } = await lakh.dead();
+      return jobs.length === 4 && jobs;
+    });
+    expect(times(dead as object[])).toEqual(wanted);
+  });
+
+  it('takes the names of all job_names entries', async () => {
+    const server = await serve();
+    const lakh = dial(server);
+    const metadata = new Metadata();
+    for (const name of ['a', 'b;c', 'with, comma']) metadata.add('job_names', name);
+    lakh.metadata = () => metadata;
+    await lakh.work(
+      '',
+      ['a', 'b', 'c', 'with, comma'].map((name) => ({ id: '1', name })),
+    );
+    const worker = lakh.join('');
+    await worker.got(4);
+    expect(worker.jobs.map(({ name }) => name).sort()).toEqual(['a', 'b', 'c', 'with, comma']);
+  });
+
+  it('takes many entries of metadata; too many bytes end the call and not the connection', async () => {
+    const server = await serve();
+    const lakh = dial(server);
+    const metadata = lakh.metadata('q');
+    for (let i = 0; i < 500; i++) metadata.set(`entry-${i}`, 'x');
+    lakh.metadata = () => metadata;
+    await lakh.work('q', [{ name: 'q' }]);
+    for (const size of [65_400, 66_000]) {
+      metadata.set('large', 'x'.repeat(size));
+      expect((await refused(lakh.work('q', [{ name: 'q' }]))).code).toBe(status.RESOURCE_EXHAUSTED);
+    }
+    metadata.remove('large');
+    await lakh.work('q', [{ name: 'q' }]);
   });
 
   it('spreads jobs without reservation over the workers', async () => {

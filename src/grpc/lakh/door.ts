@@ -69,7 +69,7 @@ export class LakhDoor {
   }
 
   #join(call: Call): void {
-    const names = jobNames(call.headers, this.context.limits.names);
+    const names = jobNames(call.rawHeaders, this.context.limits.names);
     const feeders = new Map([...names].map((name) => [name, this.#feeder(name)]));
     const consumer = new Consumer(this.context, call, feeders, {
       left: (gone) => this.#left(gone, feeders),

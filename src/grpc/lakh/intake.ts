@@ -4,6 +4,7 @@ import type { NewJob, Spec } from '../../job/job.js';
 import { DEFAULT_SPEC } from '../../job/spec.js';
 import type { LakhPolicy } from '../context.js';
 import { Refusal } from '../status.js';
+import { executionHeaders } from './execution-time.js';
 import type { WireJob, WireTime } from './reader.js';
 
 const LONGEST_DURATION = 315_576_000_000;
@@ -25,6 +26,7 @@ export class Intake {
       throw new Refusal('INVALID_ARGUMENT', `${called(wire)} is named '${name}', which is not in job_names`);
     }
     const fresh = wire.id === '';
+    const shared = this.#spec(wire.reservation ? reservationOf(wire.reservation, wire) : 0);
     return {
       id: fresh ? newId(now()) : checkName(wire.id, 'job id'),
       fresh,
@@ -32,7 +34,7 @@ export class Intake {
       priority: 0,
       delay: wire.delayed && delayOf(wire.delayed, wire),
       at: wire.scheduled && momentOf(wire.scheduled, wire),
-      spec: this.#spec(wire.reservation ? reservationOf(wire.reservation, wire) : 0),
+      spec: waits(wire) ? { ...shared, headers: waits(wire) } : shared,
     };
   }
 
@@ -45,6 +47,11 @@ export class Intake {
     this.#specs.set(reservation, spec);
     return spec;
   }
+}
+
+function waits({ delayed, scheduled }: WireJob): Record<string, string> | undefined {
+  if (delayed) return executionHeaders('delayed', delayed);
+  return scheduled && executionHeaders('scheduled', scheduled);
 }
 
 function called({ id }: WireJob): string {

@@ -8,6 +8,7 @@ import type { ServerContext } from '../context.js';
 import { FrameReader } from '../frames.js';
 import { Portion } from '../portion.js';
 import { Refusal, statusOf } from '../status.js';
+import { executionTimeOf } from './execution-time.js';
 import type { Feeder, Held, Taker } from './feeder.js';
 import { readResult, type WireResult } from './reader.js';
 import { Window } from './window.js';
@@ -15,8 +16,10 @@ import { JobWriter } from './writer.js';
 
 /** Most unreported jobs of a worker, however fast it reports. */
 const MOST_UNREPORTED = 2_000;
-/** Jobs without reservation that may be on their way to a worker, and bytes it may leave unread. */
+/** Jobs that may be on their way to a worker of which nothing is known yet, and at most; it grows with what the worker reads. */
+const FIRST_FLYING = 4;
 const MOST_FLYING = 512;
+/** Bytes that a worker may leave unread. */
 const MOST_BYTES = 256 * 1024;
 
 interface Hooks {
@@ -24,6 +27,13 @@ interface Hooks {
   left: (consumer: Consumer) => void;
   /** A report about a name that this worker does not offer. */
   foreign: (result: WireResult) => void;
+}
+
+/** Jobs that were written together. */
+interface Flight {
+  feeder: Feeder;
+  entries: Entry[];
+  writtenAt: number;
 }
 
 /** A worker's stream: jobs go out as it has room, reports come in. */
@@ -34,9 +44,13 @@ export class Consumer implements Taker {
   readonly #writer = new JobWriter();
   readonly #deadlines = new Deadlines<Held>((held) => this.#expire(held));
   readonly #out = new Set<Held>();
-  /** Written and not yet flushed: given back when the worker goes away first. */
-  readonly #flying = new Set<{ feeder: Feeder; entries: Entry[] }>();
+  /** Written and not yet on the wire, oldest first: given back when the worker goes away first, or does not read for too long. */
+  readonly #flying = new Set<Flight>();
+  /** Given back because the worker did not read: it gets nothing new until it has read these. */
+  readonly #stalled = new Set<Flight>();
   #flyingCount = 0;
+  #mostFlying = FIRST_FLYING;
+  #stallTimer: NodeJS.Timeout | undefined;
   #counted = 0;
   #lastAt = 0;
   #leaving = false;
@@ -48,13 +62,14 @@ export class Consumer implements Taker {
     private readonly feeders: ReadonlyMap<string, Feeder>,
     private readonly hooks: Hooks,
   ) {
-    const reader = new FrameReader(context.limits.message, (buffer, start, end) =>
+    const reader = new FrameReader({ limit: context.limits.message, budget: call.budget }, (buffer, start, end) =>
       this.#hear(readResult(buffer, start, end)),
     );
     call.open();
-    call.listen({
-      read: (chunk, start, end) => this.#read(reader, chunk, start, end),
-      rest: () => this.#rest(),
+    call.stream.once('close', () => reader.close());
+    call.listen((chunk) => {
+      this.#read(reader, chunk);
+      this.#rest();
     });
     call.stream.once('end', () => void this.#goodbye());
     call.stream.once('close', () => this.#gone());
@@ -68,9 +83,10 @@ export class Consumer implements Taker {
   }
 
   room(reserved: boolean): number {
-    if (this.#leaving || this.call.ended) return 0;
+    if (this.#leaving || this.call.ended || this.#stalled.size > 0) return 0;
     const fits = this.#portion.room(this.call.stream.writableLength, this.asked);
-    const count = (reserved ? this.#window.size - this.#out.size : MOST_FLYING - this.#flyingCount) - this.asked;
+    const flying = this.#mostFlying - this.#flyingCount;
+    const count = (reserved ? Math.min(flying, this.#window.size - this.#out.size) : flying) - this.asked;
     const room = Math.min(count, fits);
     if (room <= 1 || this.feeders.size === 1) return room;
     // A name with a backlog leaves room for the others.
@@ -107,9 +123,10 @@ export class Consumer implements Taker {
 
   #write(queue: string, entry: Entry, reservation: number): void {
     const { job } = entry;
+    const times = { execution: executionTimeOf(job), reservation };
     if (job && typeof job.payload === 'string')
-      this.#writer.addStored(job.id, queue, job.payload, reservation, () => argsOf(entry));
-    else this.#writer.add(job?.id ?? '', queue, argsOf(entry), reservation);
+      this.#writer.addStored(job.id, queue, job.payload, times, () => argsOf(entry));
+    else this.#writer.add(job?.id ?? '', queue, argsOf(entry), times);
   }
 
   #hold(feeder: Feeder, { lease, job }: Entry & { job: Job }, reservation: number): boolean {
@@ -125,22 +142,54 @@ export class Consumer implements Taker {
   }
 
   #send(feeder: Feeder, entries: Entry[]): void {
-    const flight = { feeder, entries };
+    const flight = { feeder, entries, writtenAt: performance.now() };
     this.#flying.add(flight);
+    this.#watchForStall();
     this.#flyingCount += entries.length;
     const bytes = this.#writer.take();
     this.#portion.seen(entries.length, bytes.length);
     this.call.send(bytes, (error) => {
-      if (!this.#flying.delete(flight)) return;
-      this.#flyingCount -= entries.length;
-      if (error) this.#undo(flight);
-      else for (const entry of entries) if (!isReserved(entry)) feeder.done(entry);
+      if (this.#flying.delete(flight)) {
+        this.#flyingCount -= entries.length;
+        this.#mostFlying = Math.min(MOST_FLYING, 2 * this.#mostFlying);
+        if (error) this.#undo(flight);
+        else for (const entry of entries) if (!isReserved(entry)) feeder.done(entry);
+      } else if (!this.#stalled.delete(flight)) return;
       this.#freed();
     });
   }
 
+  /** One timer for the oldest of what is on its way. */
+  #watchForStall(): void {
+    if (this.#stallTimer || this.#leaving) return;
+    const [oldest] = this.#flying;
+    if (!oldest) return;
+    const wait = oldest.writtenAt + this.context.stall - performance.now();
+    this.#stallTimer = setTimeout(
+      () => {
+        this.#stallTimer = undefined;
+        this.#giveBackStalled();
+        this.#watchForStall();
+      },
+      Math.max(1, wait),
+    ).unref();
+  }
+
+  #giveBackStalled(): void {
+    const limit = performance.now() - this.context.stall;
+    const [oldest] = this.#flying;
+    if (!oldest || oldest.writtenAt > limit) return;
+    for (const flight of this.#flying) {
+      this.#flying.delete(flight);
+      this.#stalled.add(flight);
+      this.#undo(flight);
+    }
+    this.#flyingCount = 0;
+    this.#mostFlying = FIRST_FLYING;
+  }
+
   /** They never left this server. */
-  #undo({ feeder, entries }: { feeder: Feeder; entries: Entry[] }): void {
+  #undo({ feeder, entries }: Flight): void {
     for (const entry of entries) {
       const held = entry.job && feeder.held.get(entry.job.id);
       if (held?.taker === this) this.#drop(feeder, held);
@@ -148,9 +197,9 @@ export class Consumer implements Taker {
     }
   }
 
-  #read(reader: FrameReader, chunk: Buffer, start: number, end: number): void {
+  #read(reader: FrameReader, chunk: Buffer): void {
     try {
-      reader.read(chunk, start, end);
+      reader.read(chunk);
     } catch (error) {
       this.#end(error);
     }
@@ -231,6 +280,7 @@ export class Consumer implements Taker {
 
   #gone(): void {
     this.#leaving = true;
+    clearTimeout(this.#stallTimer);
     for (const feeder of this.feeders.values()) feeder.remove(this);
     for (const flight of [...this.#flying]) {
       this.#flying.delete(flight);

@@ -36,12 +36,15 @@ export class Producer {
     private readonly intake: Intake,
     private readonly call: Call,
   ) {
-    this.#names = jobNames(call.headers, context.limits.names);
+    this.#names = jobNames(call.rawHeaders, context.limits.names);
     for (const name of this.#names) context.tend(name);
-    const reader = new FrameReader(context.limits.message, (buffer, start, end) => this.#take(buffer, start, end));
-    call.listen({
-      read: (chunk, start, end) => this.#read(reader, chunk, start, end),
-      rest: () => this.#rest(),
+    const reader = new FrameReader({ limit: context.limits.message, budget: call.budget }, (buffer, start, end) =>
+      this.#take(buffer, start, end),
+    );
+    call.stream.once('close', () => reader.close());
+    call.listen((chunk) => {
+      this.#read(reader, chunk);
+      this.#rest();
     });
     call.stream.once('end', () => {
       if (reader.partial) this.#fail(new Refusal('INVALID_ARGUMENT', 'the stream ended within a message'));
@@ -55,10 +58,10 @@ export class Producer {
     this.#fail(new Refusal('UNAVAILABLE', 'the server is shutting down'));
   }
 
-  #read(reader: FrameReader, chunk: Buffer, start: number, end: number): void {
+  #read(reader: FrameReader, chunk: Buffer): void {
     if (this.#over) return;
     try {
-      reader.read(chunk, start, end);
+      reader.read(chunk);
     } catch (error) {
       this.#fail(error);
     }

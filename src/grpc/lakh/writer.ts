@@ -1,6 +1,16 @@
 import { HEAD } from '../frames.js';
+import type { ExecutionTime } from './execution-time.js';
 
 const LENGTH = 2;
+/** Tags and lengths of all fields but args, and both times. */
+const OVERHEAD = HEAD + 80;
+const EXECUTION_FIELDS = { delayed: 4, scheduled: 5, immediate: 6 };
+
+/** When a job was asked to run, and how long a report about it may take (milliseconds, 0 for no report). */
+export interface JobTimes {
+  execution: ExecutionTime;
+  reservation: number;
+}
 
 /** Writes jobs one behind the other, each framed, into one buffer that grows. */
 export class JobWriter {
@@ -19,8 +29,8 @@ export class JobWriter {
     return taken;
   }
 
-  add(id: string, name: string, args: readonly string[], reservation: number): void {
-    let most = HEAD + 40 + 3 * (id.length + name.length);
+  add(id: string, name: string, args: readonly string[], times: JobTimes): void {
+    let most = OVERHEAD + 3 * (id.length + name.length);
     for (const arg of args) most += 6 + 3 * arg.length;
     this.#grow(most);
     const start = this.#at;
@@ -28,24 +38,24 @@ export class JobWriter {
     if (id !== '') this.#text((1 << 3) | LENGTH, id);
     if (name !== '') this.#text((2 << 3) | LENGTH, name);
     for (const arg of args) this.#text((3 << 3) | LENGTH, arg);
-    if (reservation > 0) this.#duration((7 << 3) | LENGTH, reservation);
+    this.#times(times);
     this.#buffer[start] = 0;
     this.#buffer.writeUInt32BE(this.#at - start - HEAD, start + 1);
   }
 
   /** The same for args in the form they are stored, a JSON array: texts without escapes are copied as they stand. */
-  addStored(id: string, name: string, payload: string, reservation: number, parse: () => readonly string[]): void {
-    this.#grow(HEAD + 40 + 3 * (id.length + name.length) + 4 * payload.length);
+  addStored(id: string, name: string, payload: string, times: JobTimes, parse: () => readonly string[]): void {
+    this.#grow(OVERHEAD + 3 * (id.length + name.length) + 4 * payload.length);
     const start = this.#at;
     this.#at += HEAD;
     if (id !== '') this.#text((1 << 3) | LENGTH, id);
     if (name !== '') this.#text((2 << 3) | LENGTH, name);
     if (!this.#copyList(payload)) {
       this.#at = start;
-      this.add(id, name, parse(), reservation);
+      this.add(id, name, parse(), times);
       return;
     }
-    if (reservation > 0) this.#duration((7 << 3) | LENGTH, reservation);
+    this.#times(times);
     this.#buffer[start] = 0;
     this.#buffer.writeUInt32BE(this.#at - start - HEAD, start + 1);
   }
@@ -119,19 +129,39 @@ export class JobWriter {
     this.#buffer[this.#at++] = left;
   }
 
-  #duration(tag: number, ms: number): void {
-    const seconds = Math.floor(ms / 1_000);
-    const nanos = (ms % 1_000) * 1_000_000;
-    this.#buffer[this.#at++] = tag;
+  #times({ execution, reservation }: JobTimes): void {
+    const { seconds, nanos } = execution.kind === 'immediate' ? NO_TIME : execution;
+    this.#time(EXECUTION_FIELDS[execution.kind], seconds, nanos);
+    if (reservation > 0) this.#time(7, Math.floor(reservation / 1_000), (reservation % 1_000) * 1_000_000);
+  }
+
+  /** A Duration or Timestamp; with zeros it is as empty as Empty. */
+  #time(field: number, seconds: number, nanos: number): void {
+    this.#buffer[this.#at++] = (field << 3) | LENGTH;
     const length = this.#at++;
-    if (seconds > 0) {
+    if (seconds !== 0) {
       this.#buffer[this.#at++] = 1 << 3;
-      this.#varint(seconds);
+      this.#signed(seconds);
     }
-    if (nanos > 0) {
+    if (nanos !== 0) {
       this.#buffer[this.#at++] = 2 << 3;
-      this.#varint(nanos);
+      this.#signed(nanos);
     }
     this.#buffer[length] = this.#at - length - 1;
   }
+
+  #signed(value: number): void {
+    if (value >= 0) {
+      this.#varint(value);
+      return;
+    }
+    let left = BigInt.asUintN(64, BigInt(value));
+    while (left > 127n) {
+      this.#buffer[this.#at++] = Number(left & 127n) | 128;
+      left >>= 7n;
+    }
+    this.#buffer[this.#at++] = Number(left);
+  }
 }
+
+const NO_TIME = { seconds: 0, nanos: 0 };

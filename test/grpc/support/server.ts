@@ -13,7 +13,14 @@ export interface TestServer {
   close: () => Promise<void>;
 }
 
-export const LIMITS = { message: 4_194_304, metadata: 65_536, streams: 1_000, connections: 1_000, names: 100 };
+export const LIMITS = {
+  message: 4_194_304,
+  metadata: 65_536,
+  streams: 1_000,
+  connections: 1_000,
+  buffered: 134_217_728,
+  names: 100,
+};
 
 /** A server in this process, on free ports. */
 export async function startServer(
@@ -33,6 +40,8 @@ export async function startServer(
     sweep: 50,
     maxCrashes: 3,
     keepalive: { every: 20_000, timeout: 10_000 },
+    handshake: 10_000,
+    stall: 5_000,
     grace: 5_000,
     timeout: 10_000,
     version: '0.0.0-test',

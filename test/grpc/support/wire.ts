@@ -11,6 +11,9 @@ export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
 /** The setting of the window of calls, and its value. */
 const WIDE = Buffer.from([0, 4, 0x7f, 0, 0, 0]);
+const SHUT = Buffer.from([0, 4, 0, 0, 0, 0]);
+/** How much the server may send to a call: as much as the sockets take, what the protocol allows by itself, or nothing. */
+export type Window = 'wide' | 'default' | 'shut';
 
 export interface Frame {
   type: number;
@@ -47,12 +50,27 @@ export function job(id: string, name: string, arg: string): Buffer {
   return message(Buffer.concat([field(0x0a, id), field(0x12, name), field(0x1a, arg)]));
 }
 
-export function requestHeaders(path: string, more: Record<string, string> = {}): Buffer {
-  const text = (value: string) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value)]);
-  const pairs = { 'content-type': 'application/grpc', te: 'trailers', ...more };
+/** A header block without compression. An authority of null is left out. */
+export function requestHeaders(
+  path: string,
+  more: Record<string, string> = {},
+  { method = 'POST', authority = 'localhost' }: { method?: string; authority?: string | null } = {},
+): Buffer {
+  const text = (value: string) => {
+    const bytes = Buffer.from(value);
+    const { length } = bytes;
+    const size = length < 127 ? [length] : [127, ((length - 127) & 127) | 128, (length - 127) >> 7];
+    return Buffer.concat([Buffer.from(size), bytes]);
+  };
   const literal = ([name, value]: [string, string]) => Buffer.concat([Buffer.from([0]), text(name), text(value)]);
-  const known = [Buffer.from([0x83, 0x86, 0x04]), text(path), Buffer.from([0x01]), text('localhost')]; // POST, http, path, authority
-  return Buffer.concat([...known, ...Object.entries(pairs).map(literal)]);
+  const first: [string, string][] = [
+    [':method', method],
+    [':scheme', 'http'],
+    [':path', path],
+  ];
+  if (authority !== null) first.push([':authority', authority]);
+  const rest = Object.entries({ 'content-type': 'application/grpc', te: 'trailers', ...more });
+  return Buffer.concat([...first, ...rest].map(literal));
 }
 
 /** A connection that says nothing by itself but the preface, and hears whole frames. */
@@ -65,20 +83,21 @@ export class Wire {
 
   private constructor(
     readonly socket: Socket,
-    wide: boolean,
+    window: Window,
   ) {
     socket.on('data', (chunk: Buffer) => this.#hear(chunk));
     socket.on('error', () => {});
-    socket.write(Buffer.concat([PREFACE, frame(SETTINGS, 0, 0, wide ? WIDE : undefined)]));
-    if (wide) socket.write(frame(WINDOW_UPDATE, 0, 0, WIDE.subarray(2)));
+    socket.write(
+      Buffer.concat([PREFACE, frame(SETTINGS, 0, 0, { wide: WIDE, default: undefined, shut: SHUT }[window])]),
+    );
+    if (window === 'wide') socket.write(frame(WINDOW_UPDATE, 0, 0, WIDE.subarray(2)));
   }
 
-  /** `wide`: the server may send as much as the sockets take. */
-  static async dial(address: string, { wide = false } = {}): Promise<Wire> {
+  static async dial(address: string, window: Window = 'default'): Promise<Wire> {
     const [host, port] = address.split(':');
     const socket = connect(Number(port), host);
     await once(socket, 'connect');
-    return new Wire(socket, wide);
+    return new Wire(socket, window);
   }
 
   open(id: number, path: string, headers: Record<string, string> = {}): void {
@@ -91,10 +110,19 @@ export class Wire {
     return Math.min(this.windows.get(0)!, this.windows.get(id)!);
   }
 
+  /** So many bytes of a call are sent by hand. */
+  spend(id: number, bytes: number): void {
+    for (const one of [0, id]) this.windows.set(one, this.windows.get(one)! - bytes);
+  }
+
   data(id: number, payload: Buffer, flags = 0): void {
-    this.windows.set(0, this.windows.get(0)! - payload.length);
-    this.windows.set(id, this.windows.get(id)! - payload.length);
+    this.spend(id, payload.length);
     this.socket.write(frame(DATA, flags, id, payload));
+  }
+
+  /** Lets the server send as much as it likes to a call. */
+  giveCredit(id: number): void {
+    for (const one of [0, id]) this.socket.write(frame(WINDOW_UPDATE, 0, one, WIDE.subarray(2)));
   }
 
   find(type: number, id: number): Frame | undefined {

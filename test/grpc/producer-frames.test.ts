@@ -1,8 +1,6 @@
 import { once } from 'node:events';
-import { connect as connectHttp2, type ServerHttp2Stream } from 'node:http2';
-import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Bypass, CALL_WINDOW } from '../../dist/grpc/bypass.js';
+import { CALL_WINDOW } from '../../dist/grpc/sessions.js';
 import { openStore } from '../../dist/store/open.js';
 import type { Store } from '../../dist/store/store.js';
 import { deferred, until } from '../support/wait.js';
@@ -54,37 +52,7 @@ async function gated() {
 
 const status = (wire: Wire) => wire.heard.find(({ type, flags, id }) => type === HEADERS && id === 1 && flags & 1);
 
-describe('past the session', () => {
-  it('goes the payload of a lifted call; its end, and all of other calls, go through', async () => {
-    const seen = { lifted: '', ordinary: '', other: '' };
-    const ended = deferred();
-    const listener = createServer((socket) => {
-      const bypass = new Bypass(socket);
-      const session = bypass.open({});
-      session.on('stream', (stream: ServerHttp2Stream, headers) => {
-        const hot = headers[':path'] === '/hot';
-        const read = (chunk: Buffer, start: number, end: number) => {
-          seen.lifted += chunk.toString('utf8', start, end);
-        };
-        if (hot) expect(bypass.lift(stream.id!, { read, rest: () => {} }, () => {})).toBeDefined();
-        stream.on('data', (chunk) => {
-          seen[hot ? 'ordinary' : 'other'] += chunk;
-        });
-        if (hot) stream.once('end', () => ended.resolve());
-        stream.once('end', () => stream.respond({ ':status': 200 }, { endStream: true }));
-      });
-    }).listen(0, '127.0.0.1');
-    cleanups.push(() => listener.close());
-    await once(listener, 'listening');
-    const client = connectHttp2(`http://127.0.0.1:${(listener.address() as AddressInfo).port}`);
-    cleanups.push(() => client.destroy());
-    const calls = ['/hot', '/other'].map((path) => client.request({ ':method': 'POST', ':path': path }));
-    for (let i = 0; i < 10; i++) for (const call of calls) call.write(`${i};`);
-    for (const call of calls) call.end('end');
-    await Promise.all([ended.promise, ...calls.map((call) => once(call, 'response'))]);
-    expect(seen).toEqual({ lifted: '0;1;2;3;4;5;6;7;8;9;end', ordinary: '', other: '0;1;2;3;4;5;6;7;8;9;end' });
-  });
-
+describe('a producer on the lakh protocol', () => {
   it('jobs arrive in order however the client puts them into frames', async () => {
     const { server, wire } = await serve();
     const jobs = Array.from({ length: 12 }, (_x, i) => job(`j${i}`, 'q', `é${'x'.repeat(i * 20)}`));
@@ -93,7 +61,7 @@ describe('past the session', () => {
     wire.data(1, Buffer.concat(jobs.slice(1, 4)));
     for (const byte of jobs[4]!) wire.data(1, Buffer.from([byte]));
     wire.data(1, Buffer.concat([jobs[5]!, jobs[6]!.subarray(0, 3)]));
-    wire.data(1, padded(jobs[6]!.subarray(3)), PADDED); // from here on the session has it
+    wire.data(1, padded(jobs[6]!.subarray(3)), PADDED);
     wire.data(1, Buffer.concat(jobs.slice(7, 11)));
     wire.data(1, jobs[11]!, END_STREAM);
     await until('the answer', () => status(wire));
