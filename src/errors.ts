@@ -99,6 +99,11 @@ export const ERRORS = {
     grpc: 'FAILED_PRECONDITION',
     exit: 69,
   },
+  STORE_GONE: {
+    meaning: 'The database file was deleted or replaced while it was open.',
+    grpc: 'DATA_LOSS',
+    exit: 69,
+  },
   STORE_NEWER: { meaning: 'The store was written by a newer Crore.', grpc: 'FAILED_PRECONDITION', exit: 69 },
   STORE_CORRUPT: {
     meaning: 'The store holds something that Crore did not write, or not in this form.',

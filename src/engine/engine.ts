@@ -9,6 +9,8 @@ import { Waiters } from './waiters.js';
 
 /** Bytes of a batch after which it goes out early. */
 const MAX_BYTES = 4 * 1024 * 1024;
+/** Queues whose batchers are kept at hand. */
+const MAX_QUEUES = 10_000;
 
 export interface EngineOptions {
   random?: () => number;
@@ -48,7 +50,7 @@ export class Engine {
         { items: MAX_BATCH, bytes: MAX_BYTES, lanes: this.store.lanes },
         sizeOf,
       );
-      this.#adds.set(key, batcher);
+      remember(this.#adds, key, batcher);
     }
     return batcher.add(job);
   }
@@ -79,7 +81,7 @@ export class Engine {
         { items: MAX_BATCH, bytes: MAX_BYTES, lanes: this.store.lanes },
         bytesOf,
       );
-      this.#pushes.set(key, batcher);
+      remember(this.#pushes, key, batcher);
     }
     return batcher.add(task);
   }
@@ -109,6 +111,12 @@ export class Engine {
     for (const task of tasks) results.push(await this.store.push(queue, [task], limits));
     return results;
   }
+}
+
+/** A batcher that is forgotten sends what it has all the same. */
+function remember<T>(batchers: Map<string, T>, key: string, batcher: T): void {
+  if (batchers.size >= MAX_QUEUES) batchers.clear();
+  batchers.set(key, batcher);
 }
 
 function batchKey(queue: string, { count, bytes }: Limits): string {

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
+import { openStore } from '../../dist/store/open.js';
+import { startServer } from '../grpc/support/server.js';
 import { type Program, startWorker, withSkew } from '../support/processes.js';
 import { Line } from '../support/proxy.js';
 import { RedisServer } from '../support/redis.js';
@@ -203,6 +205,53 @@ describe('a Redis that fails', ROUNDS, () => {
     await worker.close();
     await client.config('SET', 'maxmemory', '0');
     expect((await queue.add('again')).outcome).toBe('created');
+  });
+
+  it('is drained by workers that are started when it is full, through the library and through a server', async () => {
+    const crore = await start();
+    for (const name of ['full', 'served']) {
+      await crore.queue<string>(name).addMany(Array.from({ length: 50 }, () => ({ payload: 'x'.repeat(1_000) })));
+    }
+    await redis.client.config('SET', 'maxmemory', '1mb');
+    const later = await use(redis.url);
+    await expect(later.queue('full').add('one more')).rejects.toMatchObject({ code: 'STORE_FULL' });
+    later.queue('full').work(async () => {}, { concurrency: 5, ...FAST, ...quiet });
+    await until('all done though memory is full', async () => (await later.queue('full').count()).done === 50);
+    const server = await startServer({ url: redis.url, grace: 100 });
+    const client = await use(`grpc://${server.address}`);
+    client.queue('served').work(async () => {}, { concurrency: 5, ...FAST, ...quiet });
+    await until('all done by the server', async () => (await later.queue('served').count()).done === 50);
+    for (const one of opened.splice(0)) await one.close();
+    await server.close();
+    await redis.client.config('SET', 'maxmemory', '0');
+  });
+
+  it('keeps no name and no key of queues that were used once, or obliterated under load', async () => {
+    const crore = await start();
+    const store = await openStore(redis.url, { timeout: 5_000 });
+    const adding = Array.from({ length: 300 }, (_x, i) =>
+      crore
+        .queue('busy')
+        .add(i, i % 3 === 0 ? { group: `g${i % 40}` } : {})
+        .catch(() => {}),
+    );
+    const waits = await crore.queue('busy').add(1, { id: 'up', delay: '1h' });
+    for (let i = 0; i < 50; i++) {
+      await crore.queue('after').add(i, { needs: [{ queue: 'busy', id: waits.id }] });
+      if (i % 10 === 0)
+        await crore
+          .queue('busy')
+          .obliterate()
+          .catch(() => {});
+      if (i % 10 === 0) await crore.queue('busy').add(1, { id: 'up', delay: '1h' });
+    }
+    await Promise.all(adding);
+    for (const name of ['busy', 'after']) await crore.queue(name).obliterate();
+    const left = await redis.client.keys('*');
+    expect(left.filter((key) => key !== 'crore:format' && !key.includes('registry') && !key.endsWith(':meta'))).toEqual(
+      [],
+    );
+    await store.close();
   });
 
   it('names a key of the wrong type and changes nothing', async () => {

@@ -1,3 +1,4 @@
+import { renameSync, rmSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { openDatabase } from '../../dist/store/sqlite/driver.js';
@@ -23,6 +24,34 @@ describe('a SQLite file', ROUNDS, () => {
     db.close();
     return row!.integrity_check;
   };
+
+  it.each([
+    ['deleted', (path: string) => rmSync(path)],
+    ['replaced by another', (path: string) => renameSync(`${path}.other`, path)],
+    [
+      'moved away with its log',
+      (path: string) => {
+        renameSync(path, `${path}.moved`);
+        renameSync(`${path}-wal`, `${path}.moved-wal`);
+      },
+    ],
+    ['robbed of its log', (path: string) => rmSync(`${path}-wal`)],
+  ])('that is %s answers nothing as accepted', async (_how, remove) => {
+    store = await freshSqlite();
+    const other = await open(`${store.url}.other`);
+    await other.queue('mails').add(1);
+    await other.close();
+    crore = await open(store.url, { onError: () => {} });
+    const queue = crore.queue('mails');
+    expect((await queue.add(1)).outcome).toBe('created');
+    remove(file());
+    await expect(queue.add(2)).rejects.toMatchObject({
+      code: 'STORE_GONE',
+      message: expect.stringContaining('crore.db'),
+    });
+    await expect(queue.push('task')).rejects.toMatchObject({ code: 'STORE_GONE' });
+    await expect(queue.count()).rejects.toMatchObject({ code: 'STORE_GONE' });
+  });
 
   it('serves eight processes at once: nothing is locked out, lost or doubled', async () => {
     store = await freshSqlite();

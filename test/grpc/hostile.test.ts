@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { open } from '../../dist/index.js';
+import { openStore } from '../../dist/store/open.js';
 import { until } from '../support/wait.js';
 import { Lakh } from './support/lakh.js';
 import { ServeProcess } from './support/process.js';
@@ -322,5 +323,33 @@ describe('connections', () => {
       for (const socket of sockets) socket.resume();
       await until('the rest is closed', () => sockets.filter(({ destroyed }) => !destroyed).length === 5);
     }
+  });
+});
+
+describe('names', () => {
+  it('that were asked for once are forgotten, and cost nothing any more', async () => {
+    const store = await openStore('sqlite::memory:', { timeout: 10_000 });
+    let counted = 0;
+    const watched = new Proxy(store, {
+      get: (target, key) => {
+        if (key === 'count') counted += 1;
+        const value = Reflect.get(target, key, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const server = await serve({ store: watched, sweep: 20, lease: 200 });
+    for (let i = 0; i < 10; i++) {
+      const wire = await Wire.dial(server.address);
+      wire.open(1, '/lakh.Lakh/Join', { job_names: Array.from({ length: 50 }, (_x, k) => `n${i}-${k}`).join(';') });
+      wire.open(3, '/lakh.Lakh/Work', { job_names: Array.from({ length: 50 }, (_x, k) => `w${i}-${k}`).join(';') });
+      await until('it is let in', () => wire.find(HEADERS, 1));
+      wire.socket.destroy();
+    }
+    await until('the names are gone', async () => (await store.queues()).length === 0);
+    await until('nobody looks after them', async () => {
+      const before = counted;
+      await new Promise((resolve) => setTimeout(resolve, 300)); // several rounds
+      return counted === before;
+    });
   });
 });

@@ -270,7 +270,7 @@ describe('lakh: workers', () => {
     await lakh.work('q', [
       { id: 'now', name: 'q', immediate: {}, reservation_time },
       { id: 'later', name: 'q', delayed, reservation_time },
-      { id: 'then', name: 'q', scheduled, reservation_time },
+      { id: 'fixed', name: 'q', scheduled, reservation_time },
       { id: 'before', name: 'q', delayed: { seconds: -3, nanos: 0 }, reservation_time },
     ]);
     const worker = lakh.join('q');
@@ -278,7 +278,7 @@ describe('lakh: workers', () => {
     await worker.got(4);
     const times = (jobs: readonly object[]) =>
       Object.fromEntries((jobs as Record<string, unknown>[]).map((job) => [job.id, job[String(job.execution_time)]]));
-    const wanted = { now: {}, later: delayed, then: scheduled, before: { seconds: -3, nanos: 0 } };
+    const wanted = { now: {}, later: delayed, fixed: scheduled, before: { seconds: -3, nanos: 0 } };
     expect(times(worker.jobs)).toEqual(wanted);
     const dead = await until('all are dead', async () => {
       const { jobs } = await lakh.dead();

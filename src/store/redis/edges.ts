@@ -138,7 +138,8 @@ export class Edges {
     const cursor = this.#cursors.get(queue) ?? '0';
     const edgesKey = `${this.keys.queue(queue).stem}edges`;
     const [next, fields] = (await this.client.call('HSCAN', edgesKey, cursor, 'COUNT', '100')) as [Buffer, Buffer[]];
-    this.#cursors.set(queue, next.toString());
+    if (next.toString() === '0') this.#cursors.delete(queue);
+    else this.#cursors.set(queue, next.toString());
     const edges: Edge[] = [];
     for (let i = 0; i < fields.length; i += 2) {
       const [downId, rest] = splitOnce(fields[i]!.toString());

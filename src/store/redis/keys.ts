@@ -28,9 +28,10 @@ export class Keys {
     return keys;
   }
 
-  /** Names of the queues ever used. */
-  get registry(): string {
-    return `${this.prefix}:registry`;
+  /** Names of the queues that are in use, and when each was last put on record: both in one slot. */
+  get registry(): [names: string, times: string] {
+    const names = `${this.prefix}:registry`;
+    return [names, `${this.prefix}:{${names}}:used`];
   }
 
   /** Names of schedules and their queues. */

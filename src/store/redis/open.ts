@@ -46,14 +46,22 @@ async function openSource(
 }
 
 async function checkFormat(client: RedisClient, keys: Keys): Promise<void> {
-  await client.call('SETNX', keys.format, String(FORMAT));
-  const found = Number(String(await client.call('GET', keys.format)));
+  const stored = await client.call('GET', keys.format);
+  if (stored === null) await writeFormat(client, keys);
+  const found = stored === null ? FORMAT : Number(String(stored));
   if (Number.isInteger(found) && found > FORMAT) {
     throw new CroreError(
       'STORE_NEWER',
       `${client.shown} has format ${found}, this Crore knows ${FORMAT}: upgrade Crore`,
     );
   }
+}
+
+/** A server that is full holds nothing of ours, or it would say its format: who wants to add something will be told. */
+async function writeFormat(client: RedisClient, keys: Keys): Promise<void> {
+  await client.call('SETNX', keys.format, String(FORMAT)).catch((error: CroreError) => {
+    if (error.code !== 'STORE_FULL') throw error;
+  });
 }
 
 async function measureSkew(client: RedisClient): Promise<number> {
@@ -65,7 +73,8 @@ async function measureSkew(client: RedisClient): Promise<number> {
 
 /** Refuses a server that is too old; returns what could lose accepted work. */
 async function inspect(client: RedisClient): Promise<string[]> {
-  const info = String(await client.call('INFO', 'server'));
+  // An account that may not ask is not an old server.
+  const info = String(await client.call('INFO', 'server').catch(withoutPermission));
   const version = /redis_version:(\d+\.\d+)/.exec(info)?.[1];
   if (version !== undefined && Number(version) < OLDEST) {
     throw new CroreError('STORE_UNSUPPORTED', `${client.shown} is Redis ${version}, Crore needs ${OLDEST} or newer`);
@@ -80,6 +89,11 @@ async function inspect(client: RedisClient): Promise<string[]> {
   if (policy && policy !== 'noeviction')
     warnings.push(`maxmemory-policy is ${policy}: Redis may drop jobs, use noeviction`);
   return warnings;
+}
+
+function withoutPermission(error: CroreError): string {
+  if (/NOPERM/.test(error.message)) return '';
+  throw error;
 }
 
 function setting(reply: Reply): string {

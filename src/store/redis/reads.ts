@@ -47,7 +47,7 @@ export async function count(view: View, queue: string): Promise<Counts> {
 }
 
 export async function queues({ client, keys }: View): Promise<string[]> {
-  const names = (await client.call('SMEMBERS', keys.registry)) as Buffer[];
+  const names = (await client.call('SMEMBERS', keys.registry[0])) as Buffer[];
   return names.map((name) => name.toString()).sort();
 }
 

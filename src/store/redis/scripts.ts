@@ -43,14 +43,17 @@ export type ScriptName =
   | 'push'
   | 'put_schedule'
   | 'record'
+  | 'register'
   | 'remove'
   | 'remove_tasks'
   | 'report'
+  | 'retire'
   | 'revive'
   | 'schedules'
   | 'settle'
   | 'sweep'
   | 'take'
+  | 'unregister'
   | 'waiting';
 
 /** Scripts that do what another one does, and something more: they find it as a function of its name. */

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { CroreError } from '../../errors.js';
 import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
-import { ROLL } from '../raw.js';
 import {
   type AddOutcome,
   type Beat,
@@ -48,6 +47,7 @@ import type { Keys } from './keys.js';
 import { asLost, type FoundLease, latestFirst } from './leases.js';
 import { asBuffer, RedisRaw } from './raw.js';
 import { count, get, leasesOf, list, queues, rawSessions, readEvents, text, type View, workers } from './reads.js';
+import { Registry } from './registry.js';
 import { Schedules } from './schedules.js';
 import type { ScriptName } from './scripts.js';
 import { Signals } from './signals.js';
@@ -81,7 +81,7 @@ export class RedisStore implements Store {
   readonly #view: View;
   readonly #signals: Signals;
   readonly #schedules: Schedules;
-  readonly #registered = new Set<string>();
+  readonly #registry: Registry;
   readonly #skew: number;
   readonly #clock: (() => number) | undefined;
 
@@ -96,10 +96,11 @@ export class RedisStore implements Store {
     this.#edges = new Edges(this.#client, this.#keys, () => this.#time());
     this.#signals = new Signals(options.subscriber);
     this.#schedules = new Schedules(this.#view, () => this.now());
-    const register = (queue: string) => this.#register(queue);
+    this.#registry = new Registry(this.#view);
+    const register = (queue: string) => this.#registry.add(queue);
     this.raw = new RedisRaw({ view: this.#view, signals: this.#signals, register });
     // A server that came back empty has lost the names of its queues too.
-    this.#client.redis.on('ready', this.#forgetNames);
+    this.#client.redis.on('ready', this.#registry.forgetAll);
   }
 
   now(): number {
@@ -107,7 +108,7 @@ export class RedisStore implements Store {
   }
 
   async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
-    await this.#register(queue);
+    await this.#registry.add(queue);
     const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
     const args: Arg[] = [this.#time(), limitText(limits.count), limitText(limits.bytes), String(bytes)];
     for (const task of tasks) args.push(asBuffer(task));
@@ -115,7 +116,7 @@ export class RedisStore implements Store {
   }
 
   async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
-    await this.#register(queue);
+    await this.#registry.add(queue);
     const [now, createdAt] = [this.#time(), this.now()];
     const unlimited = limits.count === undefined && limits.bytes === undefined;
     const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
@@ -140,7 +141,7 @@ export class RedisStore implements Store {
   }
 
   async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
-    await this.#register(queue);
+    await this.#registry.add(queue);
     const args = addArguments(queue, jobs, this.#time(), this.now(), {});
     args.push(mark.source, mark.from, mark.to);
     // A second try finds the mark of a first one that got through, and changes nothing.
@@ -184,7 +185,7 @@ export class RedisStore implements Store {
   }
 
   async join(queue: string, worker: string, session: Session): Promise<void> {
-    await this.#register(queue);
+    await this.#registry.add(queue);
     await this.#run('join', queue, [
       this.#time(),
       worker,
@@ -217,11 +218,12 @@ export class RedisStore implements Store {
     const args = [this.#time(), String(options.lease), String(options.every), kept];
     const reply = (await this.#run('sweep', queue, args)).reply as Reply[] | null;
     if (reply === null) return { lost: [], more: false };
-    const [more, outbox, edges, count] = reply as number[];
+    const [more, outbox, edges, unused, count] = reply as number[];
+    if (unused === 1) await this.#registry.remove(queue);
     const left = outbox === 1 && !(await this.#edges.drain(queue));
     if (edges === 1) await this.#edges.recheck(queue);
-    const workers = reply.slice(4, 4 + count!).map((id) => text(id));
-    const late = reply.slice(4 + count!).map((id) => text(id));
+    const workers = reply.slice(5, 5 + count!).map((id) => text(id));
+    const late = reply.slice(5 + count!).map((id) => text(id));
     const lost: Lost[] = [];
     if (workers.length > 0) lost.push(...(await this.#remains(queue, new Set(workers))));
     for (const job of await this.get(queue, late)) {
@@ -270,7 +272,7 @@ export class RedisStore implements Store {
   }
 
   async pause(queue: string, paused: boolean): Promise<void> {
-    await this.#register(queue);
+    await this.#registry.add(queue);
     await this.#run('pause', queue, [this.#time(), paused ? '1' : '0']);
   }
 
@@ -279,7 +281,7 @@ export class RedisStore implements Store {
   }
 
   async setPace(queue: string, pace: Pace): Promise<void> {
-    await this.#register(queue);
+    await this.#registry.add(queue);
     await this.#run('pace', queue, [this.#time(), paceText(pace)]);
   }
 
@@ -289,23 +291,12 @@ export class RedisStore implements Store {
   }
 
   async obliterate(queue: string): Promise<void> {
-    const { stem } = this.#keys.queue(queue);
-    await this.#forgetLines(stem);
-    let cursor = '0';
-    do {
-      const [next, fields] = (await this.#client.call('HSCAN', `${stem}downs`, cursor, 'COUNT', '500')) as [
-        Buffer,
-        Buffer[],
-      ];
-      cursor = next.toString();
-      const ids = fields.filter((_field, i) => i % 2 === 0);
-      if (cursor === '0') await this.#run('obliterate', queue, [this.#time(), ...ids]);
-      else for (const id of ids) await this.#client.call('UNLINK', `${stem}deps:${id.toString()}`);
-    } while (cursor !== '0');
+    while ((await this.#run('obliterate', queue, [this.#time()])).reply !== 1);
+    await this.#registry.remove(queue);
   }
 
   async putSchedule(schedule: NewSchedule): Promise<Schedule> {
-    await this.#register(schedule.queue);
+    await this.#registry.add(schedule.queue);
     return this.#schedules.put(schedule);
   }
 
@@ -321,22 +312,12 @@ export class RedisStore implements Store {
     return this.#schedules.drop(name);
   }
 
-  /** Lines of groups in portions; the few that come meanwhile are left to the script. */
-  async #forgetLines(stem: string): Promise<void> {
-    for (;;) {
-      const names = (await this.#client.call('ZRANGE', `${stem}lines`, '0', '499')) as Buffer[];
-      if (names.length < 500) return;
-      await this.#client.call('UNLINK', ...names.map((name) => Buffer.concat([Buffer.from(`${stem}group:`), name])));
-      await this.#client.call('ZREM', `${stem}lines`, ...names);
-    }
-  }
-
   async await(queue: string, ids: readonly string[]): Promise<void> {
     await this.#run('await', queue, [this.#time(), ...ids]);
   }
 
   async record(queue: string, ms: number): Promise<string> {
-    await this.#register(queue);
+    await this.#registry.add(queue);
     return text((await this.#run('record', queue, [this.#time(), String(ms)])).reply);
   }
 
@@ -351,11 +332,9 @@ export class RedisStore implements Store {
 
   async close(): Promise<void> {
     this.#signals.close();
-    this.#client.redis.off('ready', this.#forgetNames);
+    this.#client.redis.off('ready', this.#registry.forgetAll);
     await this.#client.close();
   }
-
-  readonly #forgetNames = (): void => this.#registered.clear();
 
   /** Empty: the script asks the server's clock. */
   #time(): string {
@@ -400,12 +379,6 @@ export class RedisStore implements Store {
     if (first !== undefined && text(first) === 'unknown') throw unknown(queue, text(second!));
     await this.#edges.settle(edges);
     return { reply: reply as Reply[], repeated };
-  }
-
-  async #register(queue: string): Promise<void> {
-    if (this.#registered.has(queue) || queue === ROLL) return;
-    await this.#client.call('SADD', this.#keys.registry, queue);
-    this.#registered.add(queue);
   }
 
   /** Ends jobs that somebody names without a token; what their records ask for is read first, for it never changes. */

@@ -98,7 +98,7 @@ export function remove(tables: Tables, queue: number, ids: readonly string[]): b
 }
 
 export function note(tables: Tables, queue: number, lease: Lease, { progress, log }: Note, now: number): boolean {
-  const row = lease.id === undefined ? leasedTask(tables, lease) : leasedJob(tables, lease);
+  const row = lease.id === undefined ? leasedTask(tables, queue, lease) : leasedJob(tables, queue, lease);
   if (!row) return false;
   if (lease.id === undefined) return true;
   if (progress !== undefined) new Tally(tables, queue).event(now, 'progress', lease.id, progress);

@@ -28,6 +28,8 @@ export class Committer {
     private readonly db: Database,
     private readonly shown: string,
     private readonly timeout: number,
+    /** Throws when what was committed is not where it belongs. */
+    private readonly check: () => void = () => {},
   ) {}
 
   run<T>(work: () => T): Promise<T> {
@@ -64,6 +66,7 @@ export class Committer {
       if (calls.length === 1) calls[0]!.value = calls[0]!.work();
       else for (const call of calls) this.#inSavepoint(call);
       this.db.exec('COMMIT');
+      this.check();
     } catch (error) {
       this.#undo();
       if (isFull(error)) this.#spare();

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { Committer } from './committer.js';
 import { type Database, openDatabase } from './driver.js';
 import { translate } from './failure.js';
+import { FileIdentity } from './file-identity.js';
 import { migrate } from './schema.js';
 import { SqliteStore } from './store.js';
 import { Tables } from './table.js';
@@ -22,9 +23,12 @@ export async function openSqlite(file: string, options: OpenSqliteOptions): Prom
   const shown = `sqlite:${file}`;
   const db = await openFile(path, inMemory, shown, options);
   const tables = new Tables(db);
+  const identity = inMemory ? undefined : new FileIdentity(path, shown);
+  const check = () => identity?.check();
   return new SqliteStore({
     tables,
-    committer: new Committer(db, shown, options.timeout),
+    committer: new Committer(db, shown, options.timeout, check),
+    check,
     shown,
     clock: options.clock ?? Date.now,
     watcher: inMemory ? undefined : (tell) => new ForeignCommits(path, tables, tell),

@@ -173,7 +173,7 @@ export class SqliteRaw implements RawStore {
 
   #finishOne(tally: Tally, { token, result }: TaskEnd, sealed: boolean): boolean {
     const { tables, now } = this.setup;
-    const row = leasedTask(tables, { worker: '', token });
+    const row = leasedTask(tables, tally.queue, { worker: '', token });
     if (!row) return false;
     const n = row.n as number;
     if (sealed) release(tables, tally.queue, n);

@@ -8,7 +8,7 @@ import type { Row } from './driver.js';
 import { close, hasNotes, prune, tell } from './ends.js';
 import { tellWork } from './news.js';
 import { hasSeals, putBack, release } from './seals.js';
-import { isMarked, S, splitToken, type Tables, Tally } from './table.js';
+import { leaseToken, makeToken, S, splitToken, type Tables, Tally } from './table.js';
 
 export interface Settled {
   applied: boolean[];
@@ -39,6 +39,8 @@ export function settle(
 
 /** Jobs that came together mostly have neighbouring rows, and a range costs a fraction of a list. */
 const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL`;
+const LEASED = 'queue = ? AND token = ? AND attempt = ?';
+
 class Settling {
   readonly ended: { n: number; id: string; state: Terminal }[] = [];
   readonly #fronts: { claim: number; seq: number; put: () => void }[] = [];
@@ -58,9 +60,10 @@ class Settling {
 
   one(settlement: Settlement): boolean {
     const { lease } = settlement;
+    const { queue } = this.tally;
     // What goes to the front is put there last of all: until then its token still stands in the row.
     if (this.#seen.has(lease.token)) return false;
-    const row = lease.id === undefined ? leasedTask(this.tables, lease) : leasedJob(this.tables, lease);
+    const row = lease.id === undefined ? leasedTask(this.tables, queue, lease) : leasedJob(this.tables, queue, lease);
     if (!row) return false;
     this.#seen.add(lease.token);
     this.tally.add('active', -1);
@@ -95,21 +98,23 @@ class Settling {
   simplyDone(settlements: readonly Settlement[]): boolean[] | undefined {
     const keep = settlements[0]?.spec.keep.done;
     if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
-    const claims = new Map<string, number[]>();
+    const claims = new Map<string, { nonce: string; attempt: number; rows: number[] }>();
     const groups: string[] = [];
     const ended: Settling['ended'] = [];
     for (const { lease, move, spec } of settlements) {
       const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
-      if (!simple || spec.keep.done !== keep || spec.unique || !isMarked(lease.token, lease.id!)) return undefined;
-      const { n, nonce } = splitToken(lease.token);
-      const claim = claims.get(nonce);
-      if (claim) claim.push(n);
-      else claims.set(nonce, [n]);
+      if (!simple || spec.keep.done !== keep || spec.unique) return undefined;
+      const { attempt, n, nonce } = splitToken(lease.token);
+      if (makeToken(attempt, n, nonce, lease.id!) !== lease.token) return undefined;
+      const claim = claims.get(`${attempt}.${nonce}`);
+      if (claim) claim.rows.push(n);
+      else claims.set(`${attempt}.${nonce}`, { nonce, attempt, rows: [n] });
       ended.push({ n, id: lease.id!, state: 'done' });
       if (spec.group !== undefined) groups.push(spec.group);
     }
     let changed = 0;
-    for (const [nonce, rows] of claims) changed += this.#doneRows(rows, nonce, keep);
+    for (const { rows, nonce, attempt } of claims.values())
+      changed += this.#doneRows(rows, [this.tally.queue, nonce, attempt], keep);
     if (changed !== settlements.length) throw new StaleAmongThem();
     this.ended.push(...ended);
     for (const { id } of ended) this.tally.event(this.now, 'done', id);
@@ -122,16 +127,16 @@ class Settling {
     return settlements.map(() => true);
   }
 
-  #doneRows(rows: number[], nonce: string, keep: Keep): number {
+  #doneRows(rows: number[], lease: [queue: number, nonce: string, attempt: number], keep: Keep): number {
     const [first, last] = [Math.min(...rows), Math.max(...rows)];
     const neighbours = last - first + 1 === rows.length && new Set(rows).size === rows.length;
     const where = neighbours ? 'n BETWEEN ? AND ?' : 'n IN (SELECT value FROM json_each(?))';
     const which = neighbours ? [first, last] : [JSON.stringify(rows)];
     if (keep.count > 0) {
-      const values = [this.now, this.now + keep.ms, ...which, nonce];
-      return Number(this.tables.sql(`${DONE} WHERE ${where} AND token = ?`).run(...values).changes);
+      const values = [this.now, this.now + keep.ms, ...which, ...lease];
+      return Number(this.tables.sql(`${DONE} WHERE ${where} AND ${LEASED}`).run(...values).changes);
     }
-    const { changes } = this.tables.sql(`DELETE FROM jobs WHERE ${where} AND token = ?`).run(...which, nonce);
+    const { changes } = this.tables.sql(`DELETE FROM jobs WHERE ${where} AND ${LEASED}`).run(...which, ...lease);
     if (hasNotes(this.tables)) this.tables.sql(`DELETE FROM notes WHERE ${where}`).run(...which);
     return Number(changes);
   }
@@ -209,16 +214,23 @@ class Settling {
   }
 }
 
-export function leasedJob(tables: Tables, lease: Lease): Row | undefined {
+export function leasedJob(tables: Tables, queue: number, lease: Lease): Row | undefined {
   const { n, nonce } = splitToken(lease.token);
-  return tables
-    .sql('SELECT n, seq, length(CAST(payload AS BLOB)) AS size FROM jobs WHERE n = ? AND token = ? AND id = ?')
-    .get(n, nonce, lease.id!);
+  const row = tables
+    .sql(
+      `SELECT n, seq, length(CAST(payload AS BLOB)) AS size, attempt, token, id FROM jobs
+       WHERE n = ? AND queue = ? AND token = ? AND id = ?`,
+    )
+    .get(n, queue, nonce, lease.id!);
+  return row && leaseToken(row) === lease.token ? row : undefined;
 }
 
-export function leasedTask(tables: Tables, lease: Lease): Row | undefined {
+export function leasedTask(tables: Tables, queue: number, lease: Lease): Row | undefined {
   const { n, nonce } = splitToken(lease.token);
-  return tables.sql('SELECT n, seq, length(body) AS size FROM tasks WHERE n = ? AND token = ?').get(n, nonce);
+  const row = tables
+    .sql('SELECT n, seq, length(body) AS size, token FROM tasks WHERE n = ? AND queue = ? AND token = ?')
+    .get(n, queue, nonce);
+  return row && leaseToken(row) === lease.token ? row : undefined;
 }
 
 /** What goes back with an error was lost or has failed; without one it was put off or handed back. */

@@ -30,6 +30,7 @@ import type { Committer } from './committer.js';
 import { Enlistments } from './enlist.js';
 import { events, record } from './events.js';
 import { translate } from './failure.js';
+import { forgetUnused } from './forget-queue.js';
 import { paceOf } from './groups.js';
 import { tellWork } from './news.js';
 import { SqliteRaw } from './raw.js';
@@ -37,7 +38,7 @@ import { count, get, held, list, workers } from './reads.js';
 import { report } from './report.js';
 import { dropSchedule, fire, putSchedule, schedules } from './schedules.js';
 import { StaleAmongThem, settle } from './settle.js';
-import { sweep } from './sweep.js';
+import { type Swept, sweep } from './sweep.js';
 import { type Tables, Tally } from './table.js';
 import type { ForeignCommits } from './watch.js';
 
@@ -46,9 +47,13 @@ type Listener = (signal: Signal) => void;
 /** Foreign commits that may concern running work are told at most this often, in milliseconds. */
 const RESET_PAUSE = 50;
 
+const NOTHING_SWEPT: Swept = { lost: [], more: false, promoted: false };
+
 export interface SqliteStoreOptions {
   tables: Tables;
   committer: Committer;
+  /** Throws when the file is no longer where it was. */
+  check: () => void;
   shown: string;
   clock: () => number;
   /** Makes the watcher of other processes; absent for a database in memory. */
@@ -65,9 +70,9 @@ export class SqliteStore implements Store {
   readonly raw: SqliteRaw;
   readonly #tables: Tables;
   readonly #committer: Committer;
+  readonly #check: () => void;
   readonly #shown: string;
   readonly #clock: () => number;
-  readonly #numbers = new Map<string, number>();
   readonly #listeners = new Map<string, Set<Listener>>();
   readonly #watcher: ForeignCommits | undefined;
   readonly #enlistments: Enlistments;
@@ -77,6 +82,7 @@ export class SqliteStore implements Store {
   constructor(options: SqliteStoreOptions) {
     this.#tables = options.tables;
     this.#committer = options.committer;
+    this.#check = options.check;
     this.#shown = options.shown;
     this.#clock = options.clock;
     this.threadUrl = options.threadUrl;
@@ -131,12 +137,17 @@ export class SqliteStore implements Store {
 
   claim({ queue: name, worker, lease }: Beat, n: number): Promise<Claim> {
     const nonce = randomBytes(9).toString('base64url');
-    return this.#write(name, (queue) => claim(this.#tables, { queue, name, worker, lease, n, nonce, now: this.now() }));
+    const nothing: Claim = { status: 'lost', entries: [], more: false };
+    return this.#update(name, nothing, (queue) =>
+      claim(this.#tables, { queue, name, worker, lease, n, nonce, now: this.now() }),
+    );
   }
 
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     const attempt = (careful: boolean) =>
-      this.#write(queue, (n) => settle(this.#tables, n, settlements, this.now(), careful));
+      this.#update(queue, { applied: settlements.map(() => false), woken: [], ended: [] }, (n) =>
+        settle(this.#tables, n, settlements, this.now(), careful),
+      );
     const { applied, woken, ended } = await attempt(false).catch((error) => {
       if (error instanceof StaleAmongThem) return attempt(true);
       throw error;
@@ -147,7 +158,7 @@ export class SqliteStore implements Store {
   }
 
   note(queue: string, lease: Lease, value: Note): Promise<boolean> {
-    return this.#write(queue, (n) => note(this.#tables, n, lease, value, this.now()));
+    return this.#update(queue, false, (n) => note(this.#tables, n, lease, value, this.now()));
   }
 
   join(queue: string, worker: string, session: Session): Promise<void> {
@@ -160,18 +171,20 @@ export class SqliteStore implements Store {
     });
   }
 
-  async beat(sessions: readonly Beat[]): Promise<boolean[]> {
-    const numbers = await Promise.all(sessions.map(({ queue }) => this.#number(queue)));
+  beat(sessions: readonly Beat[]): Promise<boolean[]> {
     return this.#committer.run(() => {
       const update = this.#tables.sql(
         'UPDATE sessions SET deadline = ? WHERE queue = ? AND worker = ? AND deadline >= 0',
       );
-      return sessions.map(({ worker, lease }, i) => update.run(this.now() + lease, numbers[i]!, worker).changes === 1);
+      return sessions.map(({ queue, worker, lease }) => {
+        const number = this.#tables.find(queue);
+        return number !== undefined && update.run(this.now() + lease, number, worker).changes === 1;
+      });
     });
   }
 
   leave(queue: string, worker: string): Promise<void> {
-    return this.#write(queue, (n) => {
+    return this.#update(queue, undefined, (n) => {
       if (held(this.#tables, n, worker).length > 0) return;
       this.#tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ?').run(n, worker);
     });
@@ -182,7 +195,7 @@ export class SqliteStore implements Store {
   }
 
   async sweep(queue: string, options: SweepOptions): Promise<Sweep> {
-    const { lost, more, promoted } = await this.#write(queue, (n) =>
+    const { lost, more, promoted } = await this.#update(queue, NOTHING_SWEPT, (n) =>
       sweep(this.#tables, n, queue, this.now(), options),
     );
     if (promoted) this.#emit(queue, { type: 'work' });
@@ -216,26 +229,30 @@ export class SqliteStore implements Store {
   }
 
   async report(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const { applied, ended, woken } = await this.#write(queue, (n) => report(this.#tables, n, ids, this.now()));
+    const { applied, ended, woken } = await this.#update(queue, nothing(ids), (n) =>
+      report(this.#tables, n, ids, this.now()),
+    );
     this.#tellEnds(queue, ended, woken);
     return applied;
   }
 
   async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const { applied, tokens, ended, woken } = await this.#write(queue, (n) => cancel(this.#tables, n, ids, this.now()));
+    const { applied, tokens, ended, woken } = await this.#update(queue, { ...nothing(ids), tokens: [] }, (n) =>
+      cancel(this.#tables, n, ids, this.now()),
+    );
     for (const token of tokens) this.#emit(queue, { type: 'cancelled', token });
     this.#tellEnds(queue, ended, woken);
     return applied;
   }
 
   async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const applied = await this.#write(queue, (n) => revive(this.#tables, n, ids, this.now()));
+    const applied = await this.#update(queue, nothing(ids).applied, (n) => revive(this.#tables, n, ids, this.now()));
     this.#emit(queue, { type: 'work' });
     return applied;
   }
 
   remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    return this.#write(queue, (n) => remove(this.#tables, n, ids));
+    return this.#update(queue, nothing(ids).applied, (n) => remove(this.#tables, n, ids));
   }
 
   async pause(queue: string, paused: boolean): Promise<void> {
@@ -259,7 +276,11 @@ export class SqliteStore implements Store {
   }
 
   async obliterate(queue: string): Promise<void> {
-    const woken = await this.#write(queue, (n) => obliterate(this.#tables, n, this.now()));
+    const woken = await this.#update<number[]>(queue, [], (n) => {
+      const told = obliterate(this.#tables, n, this.now());
+      forgetUnused(this.#tables, n, this.now());
+      return told;
+    });
     this.#emit(queue, { type: 'reset' });
     this.#tellEnds(queue, [], woken);
   }
@@ -318,30 +339,29 @@ export class SqliteStore implements Store {
     this.#tables.db.close();
   }
 
-  /** A queue's number, remembered once it is committed. */
-  async #number(queue: string): Promise<number> {
-    const known = this.#numbers.get(queue);
-    if (known !== undefined) return known;
-    const number = await this.#committer.run(() => this.#tables.ensure(queue));
-    this.#numbers.set(queue, number);
-    return number;
+  /** Numbers of queues are not remembered: another process may have forgotten a queue that was empty. */
+  #write<T>(queue: string, work: (queue: number) => T): Promise<T> {
+    return this.#committer.run(() => work(this.#tables.ensure(queue)));
   }
 
-  #write<T>(queue: string, work: (queue: number) => T): Promise<T> {
-    const known = this.#numbers.get(queue);
-    if (known !== undefined) return this.#committer.run(() => work(known));
-    return this.#number(queue).then((number) => this.#committer.run(() => work(number)));
+  /** The same for what cannot bring anything: a queue that is not there stays so. */
+  #update<T>(queue: string, nothing: T, work: (queue: number) => T): Promise<T> {
+    return this.#committer.run(() => {
+      const number = this.#tables.find(queue);
+      return number === undefined ? nothing : work(number);
+    });
   }
 
   #read<T>(queue: string, nothing: T, work: (queue: number) => T): Promise<T> {
     return this.#attempt(() => {
-      const number = this.#numbers.get(queue) ?? this.#tables.find(queue);
+      const number = this.#tables.find(queue);
       return number === undefined ? nothing : work(number);
     });
   }
 
   async #attempt<T>(work: () => T): Promise<T> {
     try {
+      this.#check();
       return work();
     } catch (error) {
       throw translate(error, this.#shown);
@@ -350,7 +370,10 @@ export class SqliteStore implements Store {
 
   #tellEnds(queue: string, ended: readonly string[], woken: readonly number[]): void {
     if (this.#listeners.has(queue)) for (const id of ended) this.#emit(queue, { type: 'finished', id });
-    for (const number of new Set(woken)) this.#emit(this.#tables.name(number), { type: 'work' });
+    for (const number of new Set(woken)) {
+      const name = this.#tables.row(number)?.name;
+      if (name !== undefined) this.#emit(name, { type: 'work' });
+    }
   }
 
   #tellEvents(): void {
@@ -380,4 +403,9 @@ export class SqliteStore implements Store {
       this.#emitAll({ type: 'reset' });
     }, wait).unref();
   }
+}
+
+/** What a change to jobs says where there are none. */
+function nothing(ids: readonly string[]): { applied: boolean[]; ended: string[]; woken: number[] } {
+  return { applied: ids.map(() => false), ended: [], woken: [] };
 }

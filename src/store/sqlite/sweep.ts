@@ -4,7 +4,9 @@ import { promote } from './claim.js';
 import type { Row } from './driver.js';
 import { forget } from './ends.js';
 import { trimEvents } from './events.js';
+import { forgetUnused } from './forget-queue.js';
 import { forgetIdle } from './groups.js';
+import { forgetOld as forgetOldNews } from './news.js';
 import { JOB_COLUMNS, leaseToken, S, splitToken, type Tables, Tally, toJob } from './table.js';
 
 const CHUNK = 1_000;
@@ -24,12 +26,14 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   tables.sql('DELETE FROM keys WHERE queue = ? AND until > 0 AND until <= ?').run(queue, now);
   forgetIdle(tables, tally, now);
   trimEvents(tables, tally, now);
+  forgetOldNews(tables, now);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);
   if (setBack && swept - now > options.lease) cut(tables, queue, swept, now + options.lease);
   const lost = ofDeadWorkers(tables, queue, name, stalled ? -1 : now);
   if (!stalled) lost.push(...ofReservations(tables, queue, name, now));
   tally.write();
+  forgetUnused(tables, queue, now);
   return { lost, more: promoted === CHUNK || forgotten === CHUNK || lost.length > 0, promoted: promoted > 0 };
 }
 

@@ -194,16 +194,17 @@ function markOf(id: string): string {
   return (hash >>> 0).toString(36);
 }
 
-export function isMarked(token: string, id: string): boolean {
-  return token.endsWith(`.${markOf(id)}`);
-}
-
-/** The parts of a token that a statement compares. */
-export function splitToken(token: string): { n: number; nonce: string; claim: number } {
+/** The parts of a token, as far as they can be read. */
+export function splitToken(token: string): { attempt: number; n: number; nonce: string; claim: number } {
   const first = token.indexOf('.');
   const second = token.indexOf('.', first + 1);
   const nonce = token.slice(second + 1, token.lastIndexOf('.'));
-  return { n: Number(token.slice(first + 1, second)), nonce, claim: Number.parseInt(nonce, 10) };
+  return {
+    attempt: Number(token.slice(0, first)),
+    n: Number(token.slice(first + 1, second)),
+    nonce,
+    claim: Number.parseInt(nonce, 10),
+  };
 }
 
 export function sizeOf(body: Body): number {

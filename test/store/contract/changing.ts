@@ -3,11 +3,11 @@ import { die, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import { until } from '../../support/wait.js';
-import type { Bench } from './bench.js';
+import { type Bench, SWEEP } from './bench.js';
 
 /** What somebody else does to a job or a queue. */
 export function testChanging(bench: Bench): void {
-  const { newQueue, joined, claim, listening, total, finishAll } = bench;
+  const { newQueue, session, joined, claim, listening, total, finishAll } = bench;
   let store: Store;
   beforeAll(() => {
     ({ store } = bench);
@@ -97,6 +97,66 @@ export function testChanging(bench: Bench): void {
       ).toEqual([false, false]);
       await store.add(queue, [newJob('a')]);
       expect(names(await claim(queue, 5))).toEqual(['a']);
+    });
+  });
+
+  describe('forgetting queues', () => {
+    const forgotten = async (queue: string) => {
+      bench.now += 3_600_001; // longer than any process remembers that it has used a name
+      await store.sweep(queue, SWEEP);
+      return !(await store.queues()).includes(queue);
+    };
+
+    it('forgets one in which nothing is and on which nobody works', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a')]);
+      expect(await store.queues()).toContain(queue);
+      await finishAll(queue, 1);
+      await store.leave(queue, 'w1');
+      bench.now += 3_600_001; // the record of the job goes
+      await store.sweep(queue, SWEEP);
+      expect(await forgotten(queue)).toBe(true);
+      await store.add(queue, [newJob('a')]);
+      expect(await store.queues()).toContain(queue);
+      expect((await store.count(queue)).ready).toBe(1);
+    });
+
+    it('keeps one that holds something, has a worker, or was told something', async () => {
+      const uses: [string, (queue: string) => Promise<unknown>][] = [
+        ['a job', (queue) => store.add(queue, [newJob('a')])],
+        ['a task', (queue) => store.push(queue, [Buffer.from('t')])],
+        ['a delayed job', (queue) => store.add(queue, [newJob('a', { delay: 1e9 })])],
+        ['a limit', (queue) => store.setPace(queue, { concurrency: 1 })],
+        ['a pause', (queue) => store.pause(queue, true)],
+        ['a relay', (queue) => store.carry(queue, [], { source: 's', from: '', to: '1' })],
+        ['a listener', (queue) => store.record(queue, 1e10)],
+        ['a worker', (queue) => store.join(queue, 'w', { lease: 1e10, info: '' })],
+      ];
+      for (const [what, use] of uses) {
+        const queue = newQueue();
+        await use(queue);
+        expect(await forgotten(queue), what).toBe(false);
+      }
+    });
+
+    it('asks for nothing that would bring a queue into being', async () => {
+      const queue = newQueue();
+      await store.count(queue);
+      await store.get(queue, ['a']);
+      await store.claim(session(queue), 1);
+      await store.cancel(queue, ['a']);
+      await store.remove(queue, ['a']);
+      await store.sweep(queue, SWEEP);
+      await store.obliterate(queue);
+      expect(await store.queues()).not.toContain(queue);
+    });
+
+    it('leaves no name behind when one is obliterated', async () => {
+      const queue = newQueue();
+      await store.add(queue, [newJob('a')]);
+      await store.obliterate(queue);
+      expect(await forgotten(queue)).toBe(true);
     });
   });
 

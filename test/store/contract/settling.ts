@@ -43,6 +43,29 @@ export function testSettling(bench: Bench): void {
       expect(await store.get(queue, ['a'])).toEqual([undefined]);
     });
 
+    it('takes a token whole or not at all', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a')]);
+      const [entry] = await claim(queue, 1);
+      const { token } = entry!.lease;
+      const wrong = [token.slice(0, -1), token.slice(0, 3), '', `${token}x`, `${token} `, `${token} 0`, ` ${token}`];
+      for (const one of wrong) {
+        const lease = { ...entry!.lease, token: one };
+        const done = { ...settlementOf(entry!, finish(entry!.job!)), lease };
+        const failed = { ...settlementOf(entry!, die(entry!.job!, 'x')), lease };
+        expect(await store.settle(queue, [done]), `done with ${JSON.stringify(one)}`).toEqual([false]);
+        expect(await store.settle(queue, [failed]), `dead with ${JSON.stringify(one)}`).toEqual([false]);
+        expect(await store.note(queue, lease, { progress: '1' }), `progress with ${JSON.stringify(one)}`).toBe(false);
+      }
+      const other = newQueue();
+      await joined(other);
+      expect(await store.settle(other, [settlementOf(entry!, finish(entry!.job!))]), 'in another queue').toEqual([
+        false,
+      ]);
+      expect(await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))])).toEqual([true]);
+    });
+
     it('keeps no more ended jobs than asked, the newest', async () => {
       const queue = newQueue();
       await joined(queue);

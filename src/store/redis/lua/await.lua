@@ -1,4 +1,5 @@
 -- await: asks for a signal when these jobs end; at once for those that have. ARGV: now, id… Reply: 1.
+allow_oom()
 for i = 2, #ARGV do
   local id = ARGV[i]
   local state = locate(id)

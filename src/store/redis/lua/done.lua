@@ -3,7 +3,7 @@
 -- jobs, and per job: id, token.
 -- Reply: outbox flag, then the indexes of those whose token no longer matched.
 allow_oom()
-local argv, find = cmsgpack.unpack(ARGV[3]), string.find
+local argv = cmsgpack.unpack(ARGV[3])
 local count, last = tonumber(ARGV[2]), #argv
 local ids, n, p = {}, 0, 1
 while p <= last do
@@ -24,7 +24,7 @@ while p <= last do
   for i = p + 3, p + 1 + 2 * size, 2 do
     index = index + 1
     local held = found[index]
-    if held and find(held, argv[i + 1], 1, true) == 1 then
+    if has_token(held, argv[i + 1]) then
       fields[k + 1], fields[k + 2] = argv[i], run
       k = k + 2
     else

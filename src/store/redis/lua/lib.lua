@@ -33,6 +33,15 @@ local now = clock()
 -- Exempts the script from the out-of-memory check, on every server version: what follows frees more than it takes.
 local function allow_oom() call('HDEL', stem .. 'meta', '') end
 
+-- Keys of a queue that hold what obliterate forgets. Not among them: workers, info, raw, meta, rates, marks, schedules, ticks, lasts.
+local COMPANIONS = { 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased', 'over',
+  'seals', 'sealed', 'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
+  'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl',
+  'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events' }
+
+-- Whether a lease has this very token: a run of an active job begins with it.
+local function has_token(run, token) return run and string.match(run, '^%S+') == token end
+
 local function parse(run)
   if not run then return 'ready', 0, 0, 0, 0, '' end
   local state, attempt, crashes, priority, at, tail = string.match(run, '^(%a+) (%d+) (%d+) (%-?%d+) (%d+) ?(.*)$')
@@ -48,6 +57,18 @@ local function locate(id)
   run = call('HGET', stem .. 'ended', id)
   if run then return (parse(run)), run end
   return 'ready', false
+end
+
+-- Whether nothing is in the queue, nobody works on it, and nothing was set for it.
+local function is_unused()
+  local keys = { list }
+  for _, name in ipairs({ 'jobs', 'leased', 'unique', 'edges', 'downs', 'outbox', 'fates', 'seals', 'sealed', 'lines', 'events',
+    'workers', 'marks', 'schedules' }) do
+    keys[#keys + 1] = stem .. name
+  end
+  if call('EXISTS', unpack(keys)) > 0 then return false end
+  local set = call('HMGET', stem .. 'meta', 'paused', 'pace', 'watched')
+  return not set[1] and not set[2] and (tonumber(set[3]) or 0) <= now
 end
 
 -- told: those who take raw tasks by hand have heard of it, with a number

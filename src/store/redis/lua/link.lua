@@ -1,5 +1,6 @@
 -- link, in the upstream's slot: registers dependents of another queue.
 -- ARGV: now, then pairs: upstream id, '<queue>\0<id>' of the dependent. Reply: per pair the upstream's state or 'missing'.
+allow_oom()
 local reply = {}
 for p = 2, #ARGV, 2 do
   local up = ARGV[p]

@@ -2,7 +2,7 @@
 -- ('' = none, else '=' and the text), log lines ('' = none), most bytes of log to keep. Reply: 1, or 0: the lease is gone.
 if ARGV[3] == '' then return find_task(ARGV[2]) and 1 or 0 end
 local run = call('HGET', stem .. 'active', ARGV[3])
-if not run or string.find(run, ARGV[2], 1, true) ~= 1 then return 0 end
+if not has_token(run, ARGV[2]) then return 0 end
 if ARGV[4] ~= '' then
   call('HSET', stem .. 'notes', 'p' .. ARGV[3], string.sub(ARGV[4], 2))
   event('progress', ARGV[3], string.sub(ARGV[4], 2))

@@ -1,16 +1,23 @@
--- obliterate: everything but the sessions and the claim sequence. ARGV: now, upstream ids whose dependents to forget…
--- Reply: 1.
-for i = 2, #ARGV do call('UNLINK', stem .. 'deps:' .. ARGV[i]) end
-call('UNLINK', list)
-for _, group in ipairs(call('ZRANGE', stem .. 'lines', 0, -1)) do call('UNLINK', stem .. 'group:' .. group) end
-for _, name in ipairs({ 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased', 'over',
-  'seals', 'sealed', 'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
-  'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl',
-  'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events' }) do
-  call('UNLINK', stem .. name)
+-- obliterate: everything but the sessions, the claim sequence, and how far carried jobs have come. ARGV: now.
+-- Reply: 1, or 0 when groups or dependents are left: then this was one of several rounds. A round removes up to 500 of each.
+allow_oom()
+local groups, ups = call('ZRANGE', stem .. 'lines', 0, 499), call('HSCAN', stem .. 'downs', 0, 'COUNT', 500)[2]
+for _, group in ipairs(groups) do
+  call('UNLINK', stem .. 'group:' .. group, stem .. 'rate:' .. group)
+  call('ZREM', stem .. 'lines', group)
 end
+for i = 1, #ups, 2 do
+  call('UNLINK', stem .. 'deps:' .. ups[i])
+  call('HDEL', stem .. 'downs', ups[i])
+end
+if call('EXISTS', stem .. 'lines', stem .. 'downs') > 0 then return 0 end
+call('UNLINK', list)
+for _, name in ipairs(COMPANIONS) do call('UNLINK', stem .. name) end
 call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped', 'sheaved')
-pad('active')
-if grouped() then pad('holds') end
+-- Only a queue that somebody works on has to be ready for claims.
+if call('EXISTS', stem .. 'workers') == 1 then
+  pad('active')
+  if grouped() then pad('holds') end
+end
 call('PUBLISH', stem .. 'signals', 'r')
 return 1

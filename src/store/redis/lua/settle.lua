@@ -18,7 +18,7 @@ local function unlease(p)
     return task
   end
   local run = call('HGET', stem .. 'active', id)
-  if not run or string.find(run, token, 1, true) ~= 1 then return nil end
+  if not has_token(run, token) then return nil end
   call('HDEL', stem .. 'active', id)
   call('ZREM', stem .. 'reserved', id)
   freed[#freed + 1] = run

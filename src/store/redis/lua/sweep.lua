@@ -1,7 +1,7 @@
 -- sweep: the regular round of a queue.
 -- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept.
--- Reply: nil when another process has just done it; else: more (0 or 1), outbox (0 or 1), edges (0 or 1), number of dead
--- workers, their ids…, ids of jobs whose reservation ended…
+-- Reply: nil when another process has just done it; else: more (0 or 1), outbox (0 or 1), edges (0 or 1), unused (0 or 1), number of
+-- dead workers, their ids…, ids of jobs whose reservation ended…
 allow_oom()
 local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
 local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
@@ -66,7 +66,7 @@ for _, worker in ipairs(dead) do
 end
 dead = doomed
 if call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns', stem .. 'reopen') > 0 then wake() end
-local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), #dead }
+local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), is_unused() and 1 or 0, #dead }
 for _, worker in ipairs(dead) do reply[#reply + 1] = worker end
 for _, id in ipairs(late) do reply[#reply + 1] = id end
 return reply

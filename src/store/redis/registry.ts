@@ -1,0 +1,48 @@
+import { ROLL } from '../raw.js';
+import type { View } from './reads.js';
+
+/** A process puts the name of a queue that it uses on record this often, in milliseconds. */
+const RENEWED = 15_000;
+/** A name that nobody has put on record for so long may go: longer than the above and any call under way together. */
+const FORGOTTEN = 60_000;
+const MOST_KNOWN = 10_000;
+
+/**
+ * The names of all queues, in a slot of their own. A name is put there before anything is written to its queue, and taken off when
+ * nothing is left in the queue and nobody has used it for a while.
+ */
+export class Registry {
+  /** Until when a name need not be put there again. */
+  readonly #known = new Map<string, number>();
+
+  constructor(private readonly view: View) {}
+
+  async add(queue: string): Promise<void> {
+    const now = performance.now();
+    if (now < (this.#known.get(queue) ?? 0) || queue === ROLL) return;
+    await this.#run('register', [queue]);
+    if (this.#known.size >= MOST_KNOWN) this.#known.clear();
+    this.#known.set(queue, now + RENEWED);
+  }
+
+  /** What is known may be so no longer: the server may have come back empty. */
+  readonly forgetAll = (): void => this.#known.clear();
+
+  /** Takes a queue off that is unused, and removes what is left of it. Somebody who begins to use it meanwhile puts it back. */
+  async remove(queue: string): Promise<void> {
+    if (!(await this.#retire(queue, true)) || !(await this.#run('unregister', [queue, String(FORGOTTEN)]))) return;
+    this.#known.delete(queue);
+    if (!(await this.#retire(queue, false))) await this.#run('register', [queue]);
+  }
+
+  async #retire(queue: string, onlyLook: boolean): Promise<boolean> {
+    const { client, keys, time } = this.view;
+    const { list, stem } = keys.queue(queue);
+    return (await client.run('retire', [list, stem], [time(), onlyLook ? '1' : '0'])).reply === 1;
+  }
+
+  async #run(name: 'register' | 'unregister', args: string[]): Promise<boolean> {
+    const { client, keys, time } = this.view;
+    return (await client.run(name, keys.registry, [time(), ...args])).reply === 1;
+  }
+}
