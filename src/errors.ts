@@ -134,7 +134,16 @@ export class CroreError extends Error {
 
 /** Also one of another copy of this package: the command line is a bundle, and what it imports may load the library. */
 export function isCroreError(error: unknown): error is CroreError {
-  return error instanceof Error && error.name === 'CroreError';
+  return hasName(error, 'CroreError');
+}
+
+/** Whatever was thrown, this answers: a Proxy may throw when it is looked at. */
+function hasName(error: unknown, name: string): boolean {
+  try {
+    return error instanceof Error && error.name === name;
+  } catch {
+    return false;
+  }
 }
 
 /** Thrown by a handler: the job is dead at once, whatever attempts it has left. */
@@ -143,5 +152,5 @@ export class Fatal extends Error {
 }
 
 export function isFatal(error: unknown): error is Fatal {
-  return error instanceof Error && error.name === 'Fatal';
+  return hasName(error, 'Fatal');
 }

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { CroreError } from '../errors.js';
 import type { Crore, OpenOptions } from '../index.js';
-import { DEFAULT_URL, parseStoreUrl, redact } from '../store/url.js';
+import { redactUrl } from '../redact.js';
+import { DEFAULT_URL, parseStoreUrl } from '../store/url.js';
 import { Output } from './output.js';
 import { type About, parse, storeOptions, withExamples } from './program.js';
 
@@ -63,7 +64,13 @@ export async function openStore(url: string, options: OpenOptions): Promise<Cror
 
 /** The URL itself, or the first line of the file it names as `@FILE`: a place for passwords that no list of processes shows. */
 export function storeUrl({ store }: StoreOptions): string {
-  const url = store ?? (process.env.CRORE_STORE || DEFAULT_URL);
+  const advice = adviceOnSecret('--store', store);
+  if (advice !== undefined) process.stderr.write(`crore: warning: ${advice}\n`);
+  return readStoreUrl(store ?? (process.env.CRORE_STORE || DEFAULT_URL));
+}
+
+/** The URL itself, or the first line of the file it names. */
+export function readStoreUrl(url: string): string {
   if (!url.startsWith('@')) return url;
   try {
     return readFileSync(url.slice(1), 'utf8').split('\n')[0]!.trim();
@@ -78,9 +85,17 @@ export function givenStore(options: StoreOptions): string | undefined {
   return options.store === undefined && !process.env.CRORE_STORE ? undefined : hidden(storeUrl(options));
 }
 
+/** Advice for whoever gave a secret as a flag, which everybody on the machine can read until the process has hidden it. */
+export function adviceOnSecret(flag: '--store' | '--token', value: unknown): string | undefined {
+  if (typeof value !== 'string' || (flag === '--store' && redactUrl(value) === value)) return undefined;
+  const [what, instead] =
+    flag === '--store' ? ['password', '--store @FILE or $CRORE_STORE'] : ['token', '--token-file FILE or $CRORE_TOKEN'];
+  return `the ${what} in ${flag} is in the list of processes for a moment: give ${instead} instead`;
+}
+
 /** The same URL, out of the sight of `ps` where it holds a password. */
 export function hidden(url: string): string {
-  if (redact(url) !== url) process.title = 'crore';
+  if (redactUrl(url) !== url) process.title = 'crore';
   return url;
 }
 

@@ -1,12 +1,15 @@
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { CroreError } from '../errors.js';
+import { DoneMark } from '../flow/done-mark.js';
 import { type Graph, onlyNode } from '../flow/graph.js';
 import type { Launch } from '../flow/launchers.js';
 import { makePlace, privatePlace } from '../flow/private.js';
 import { isModule, readSource } from '../flow/read.js';
 import { parseRenewal, renewalText } from '../flow/renewal.js';
 import { findNode, type Started, type StartOptions, startFlow } from '../flow/start.js';
+import { graphText } from '../flow/text.js';
 import { givenStore } from './action.js';
 import { parse, program } from './program.js';
 import { makeReports, type ReportOptions } from './reports.js';
@@ -88,7 +91,15 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
     process.stdout.write(await dryRun(graph, start));
     return 0;
   }
-  if (start.place) makePlace(source);
+  const { place } = start;
+  const done = place && new DoneMark(source, describeFlow(graph, source));
+  if (options.resume === true && done?.isSet && !place?.hasState()) {
+    if (!options.quiet && !options.json)
+      process.stderr.write(`${source} is done: there is nothing to resume; leave --resume out to run it again\n`);
+    return 0;
+  }
+  done?.clear();
+  if (place) makePlace(source);
   const started = await startFlow(graph, start).catch((error) => {
     start.place?.removeIfEmpty();
     throw error;
@@ -97,6 +108,7 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
   try {
     const state = await started.finish();
     finish(state === 'done');
+    if (state === 'done' && options.only === undefined) done?.set();
     if (state !== 'done' && start.place && !options.json && !options.quiet)
       process.stderr.write(`what is done is kept: 'crore run ${source} --resume' goes on\n`);
     return started.run.halted === undefined ? started.run.exit : INTERRUPTED;
@@ -107,6 +119,11 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
   } finally {
     release();
   }
+}
+
+/** Tells whether a flow is the same as at another time: the graph, and the file, for functions are not in the graph. */
+function describeFlow(graph: Graph, source: string): string {
+  return `${graphText(graph)}\n${readFileSync(source, 'utf8')}`;
 }
 
 function prepare(

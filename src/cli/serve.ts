@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { isLoopback, shown } from '../grpc/listen.js';
 import { Server } from '../grpc/server.js';
-import { redact } from '../store/url.js';
+import { redactUrl } from '../redact.js';
+import { adviceOnSecret } from './action.js';
 import { parse, program } from './program.js';
 import { setupOf } from './serving.js';
 import { SETTINGS, type Settled, settle } from './settings.js';
@@ -22,6 +23,7 @@ export function settingOptions(command: Command): Command {
 
 export async function run(argv: string[]): Promise<number> {
   let settled: Settled | undefined;
+  const advice: string[] = [];
   const command = settingOptions(
     program({
       name: 'crore serve',
@@ -33,15 +35,20 @@ export async function run(argv: string[]): Promise<number> {
       ],
     }),
   ).action((options: Record<string, unknown>) => {
+    advice.push(
+      ...(['--store', '--token'] as const).flatMap((flag) => adviceOnSecret(flag, options[flag.slice(2)]) ?? []),
+    );
     settled = settle(options, process.env, options.config as string | undefined);
   });
   await parse(command, argv);
-  return settled ? serve(settled) : 0;
+  return settled ? serve(settled, advice) : 0;
 }
 
-async function serve({ values }: Settled): Promise<number> {
+async function serve({ values }: Settled, advice: readonly string[]): Promise<number> {
   const log = pino({ level: values.log_level as string }, pino.destination({ dest: 2, sync: true }));
+  logWarnings(log);
   const server = await Server.start(await setupOf(values, version(), log));
+  for (const one of advice) log.warn({}, one);
   say(server, String(values.store));
   const signal = await new Promise<string>((resolve) => {
     process.once('SIGTERM', () => resolve('SIGTERM'));
@@ -55,12 +62,21 @@ async function serve({ values }: Settled): Promise<number> {
   return 0;
 }
 
+/** Among JSON lines stand JSON lines: also what the runtime has to say, and what nobody has caught. */
+function logWarnings(log: Logger): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => log.warn({ name }, message));
+  process.on('uncaughtException', (error) =>
+    log.error({ err: error }, 'an error was caught by nobody: please report it'),
+  );
+}
+
 /** For a person: where it listens and how to talk to it. */
 function say(server: Server, store: string): void {
   const grpc = server.addresses.map(shown);
   const pages = server.httpAddresses.map(shown);
   const lines = [
-    `crore ${version()} serves ${redact(store)}`,
+    `crore ${version()} serves ${redactUrl(store)}`,
     `  gRPC       ${grpc.join(' and ')}  (lakh.Lakh, crore.v1.Crore)`,
   ];
   if (pages.length > 0) lines.push(`  HTTP/JSON  ${pages.map((one) => `http://${one}`).join(' and ')}`);

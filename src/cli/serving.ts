@@ -3,9 +3,9 @@ import { CroreError } from '../errors.js';
 import type { Log } from '../grpc/context.js';
 import { isLoopback, parseAddress, type TlsMaterial } from '../grpc/listen.js';
 import type { ServerSetup } from '../grpc/server.js';
+import { redactUrl } from '../redact.js';
 import { openStore } from '../store/open.js';
-import { redact } from '../store/url.js';
-import { storeUrl } from './action.js';
+import { readStoreUrl } from './action.js';
 import type { Values } from './settings.js';
 
 /** Turns settings into a server's setup; files are read and doors checked before the store is opened. */
@@ -24,9 +24,9 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
   const timeout = values.timeout as number;
   const lease = Math.max(500, values.lease as number);
   const number = (key: keyof Values) => values[key] as number;
-  const url = storeUrl({ store: values.store as string });
+  const url = readStoreUrl(values.store as string);
   // `ps` shows the command line to everybody on the machine.
-  if (redact(url) !== url || values.token !== undefined) process.title = 'crore serve';
+  if (redactUrl(url) !== url || values.token !== undefined) process.title = 'crore serve';
   const store = await openStore(url, { timeout });
   for (const warning of store.warnings) log.warn({}, warning);
   return {

@@ -3,7 +3,8 @@ import { parse } from 'smol-toml';
 import { checkInteger } from '../engine/check.js';
 import { CroreError } from '../errors.js';
 import { milliseconds } from '../job/duration.js';
-import { DEFAULT_URL, redact } from '../store/url.js';
+import { redactUrl } from '../redact.js';
+import { DEFAULT_URL } from '../store/url.js';
 
 /** One thing that can be set. The same word everywhere: `max_retry` in the file, `CRORE_MAX_RETRY`, `--max-retry`. */
 interface Setting {
@@ -121,7 +122,7 @@ export function show(key: Key, value: Values[Key]): string {
   const setting = SETTINGS.find((one) => one.key === key) as Setting;
   if (value === undefined) return '';
   if (setting.secret) return '***';
-  return key === 'store' ? redact(String(value)) : String(value);
+  return key === 'store' ? redactUrl(String(value)) : String(value);
 }
 
 export function camel(key: string): string {

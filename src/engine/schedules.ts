@@ -3,7 +3,7 @@ import type { Body, NewJob } from '../job/job.js';
 import type { Schedule } from '../store/store.js';
 import { checkName, checkOneOf, checkOptions } from './check.js';
 import { type AddOptions, resolveJob } from './options.js';
-import { type Rule, resolveWhen, Ticks, type When } from './ticks.js';
+import { checkRule, type Rule, resolveWhen, Ticks, type When } from './ticks.js';
 
 /** What to do about ticks that passed while nobody was up: nothing, one job for the last of them, or a job for each. */
 export type CatchUp = 'skip' | 'last' | 'all';
@@ -44,6 +44,10 @@ const JOB_OPTIONS = [
 const ON_TIME = 10_000;
 /** Jobs one firing makes at most. */
 const MOST_AT_ONCE = 500;
+/** Missed ticks that are made up for; earlier ones are skipped. */
+const MOST_MISSED = 1_000;
+/** A schedule that somebody else has made begins at most this long ago, in milliseconds: clocks differ. */
+const LONGEST_AGO = 86_400_000;
 
 export interface NewDefinition {
   text: string;
@@ -114,7 +118,7 @@ export function firing(schedule: Schedule, now: number): Firing {
   const ticks = new Ticks(rule, schedule.since);
   const due = schedule.next!;
   const latest = Math.max(due, ticks.upTo(now) ?? due);
-  const chosen = catchUp === 'all' ? ticks.between(due, latest, MOST_AT_ONCE) : [latest];
+  const chosen = catchUp === 'all' ? missed(ticks, due, latest) : [latest];
   const last = chosen.at(-1)!;
   const fires = catchUp === 'skip' && now - last > ON_TIME ? [] : chosen;
   return {
@@ -122,6 +126,37 @@ export function firing(schedule: Schedule, now: number): Firing {
     next: ticks.after(last),
     last: fires.length > 0 ? last : schedule.last,
   };
+}
+
+function missed(ticks: Ticks, due: number, latest: number): number[] {
+  const first = ticks.between(due, latest, MOST_AT_ONCE);
+  if (first.length < MOST_AT_ONCE || first.at(-1)! >= latest) return first;
+  const oldest = ticks.back(latest, MOST_MISSED);
+  return oldest <= due ? first : ticks.between(oldest, latest, MOST_AT_ONCE);
+}
+
+/** Checks a schedule that somebody else has put together, for every process will read it. */
+export function checkSchedule(schedule: Schedule, now: number): Schedule {
+  const { name, definition, since, next } = schedule;
+  checkScheduleName(name);
+  checkName(schedule.queue, 'queue name');
+  let parsed: Definition;
+  try {
+    parsed = JSON.parse(definition) as Definition;
+  } catch {
+    throw new CroreError('BAD_OPTION', `schedule '${name}' has a definition that is not JSON`);
+  }
+  if (parsed === null || typeof parsed !== 'object' || parsed.rule === null || typeof parsed.rule !== 'object')
+    throw new CroreError('BAD_OPTION', `schedule '${name}' has a definition that nobody can read: it has no rule`);
+  checkRule(parsed.rule);
+  checkOneOf(parsed.catchUp, 'schedule: catchUp', ['skip', 'last', 'all']);
+  checkOptions(parsed.options, JOB_OPTIONS, 'schedule: job');
+  for (const [what, time] of Object.entries({ since, next: next ?? now })) {
+    if (!(time >= now - LONGEST_AGO))
+      throw new CroreError('BAD_OPTION', `schedule '${name}': ${what} lies more than a day in the past`);
+  }
+  extraJob(schedule, since);
+  return schedule;
 }
 
 /** A job of a schedule outside its ticks. */

@@ -9,6 +9,7 @@ export type When = string | number | { cron: string } | { every: Duration };
 export type Rule = { cron: string; timezone: string } | { every: number };
 
 const SHORTEST = 100;
+const LONGEST = 366 * 86_400_000;
 
 /** A text with spaces or an @ is a cron expression, any other a duration. */
 export function resolveWhen(when: When, timezone: string | undefined): Rule {
@@ -20,11 +21,22 @@ export function resolveWhen(when: When, timezone: string | undefined): Rule {
   const cron = typeof when === 'string' && /[\s@]/.test(when) ? when : (when as { cron?: string } | undefined)?.cron;
   if (cron !== undefined) return checkCron(cron, timezone ?? 'UTC');
   const every = milliseconds(typeof when === 'object' ? (when as { every: Duration })?.every : when, 'schedule: every');
-  if (every < SHORTEST)
-    throw new CroreError('BAD_OPTION', `schedule: every must be at least ${SHORTEST} ms, not ${every}`);
+  checkEvery(every);
   if (timezone !== undefined)
     throw new CroreError('BAD_OPTION', "schedule: 'timezone' goes with a cron expression, not with 'every'");
   return { every };
+}
+
+function checkEvery(every: number): void {
+  if (every < SHORTEST)
+    throw new CroreError('BAD_OPTION', `schedule: every must be at least ${SHORTEST} ms, not ${every}`);
+  if (every > LONGEST) throw new CroreError('BAD_OPTION', `schedule: every must be at most a year, not ${every} ms`);
+}
+
+/** A stored rule; one that this process did not write may be anything. */
+export function checkRule(rule: unknown): Rule {
+  const { cron, timezone, every } = (rule ?? {}) as { cron?: string; timezone?: string; every?: number };
+  return resolveWhen(cron === undefined ? { every: every! } : { cron }, timezone);
 }
 
 function checkCron(cron: unknown, timezone: unknown): Rule {
@@ -74,6 +86,17 @@ export class Ticks {
     // The library looks at whole seconds, and before the moment it is given.
     if (this.#cron) return this.#cron.previousRuns(1, new Date(time + 1_000))[0]?.getTime();
     return this.after(time)! - this.#every;
+  }
+
+  /** The earliest of the last `count` ticks not later than this one. */
+  back(tick: number, count: number): number {
+    if (!this.#cron) return tick - (count - 1) * this.#every;
+    return (
+      this.#cron
+        .previousRuns(count, new Date(tick + 1_000))
+        .at(-1)
+        ?.getTime() ?? tick
+    );
   }
 
   /** Ticks from `first` to `last`, at most `most`. */

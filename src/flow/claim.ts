@@ -51,9 +51,7 @@ export async function claimFlow(
   const known = (await journal.list()).filter(({ name }) => options.place || name === graph.name);
   const by = { host: hostname(), pid: process.pid };
   if (options.resume) {
-    const found = known.findLast(({ id, state }) =>
-      typeof options.resume === 'string' ? id === options.resume : state !== 'done' && state !== 'cancelled',
-    );
+    const found = typeof options.resume === 'string' ? known.find(({ id }) => id === options.resume) : latest(known);
     if (typeof options.resume === 'string' && !found)
       throw new CroreError('NOT_FOUND', `there is no flow '${options.resume}'`);
     if (found) {
@@ -76,6 +74,12 @@ export async function claimFlow(
   // A private file goes with its flow: there the file it came from is at hand.
   await journal.begin(info, options.place || journal instanceof NoJournal ? '' : graphText(graph));
   return { info, ends: [] };
+}
+
+/** The latest run that has not ended, else the latest that is done: of that one nothing is run again. */
+function latest(known: readonly FlowInfo[]): FlowInfo | undefined {
+  const open = known.findLast(({ state }) => state !== 'done' && state !== 'cancelled');
+  return open ?? (known.at(-1)?.state === 'done' ? known.at(-1) : undefined);
 }
 
 /** Old flows that nobody runs any more. */

@@ -29,7 +29,12 @@ function readJson(text: string, file: string): [unknown, Places] {
   };
   // A text that comes out as it went in says no node twice; to look for one takes much longer.
   const plain = text.trim();
-  if (JSON.stringify(value) !== plain && JSON.stringify(value, null, 2) !== plain) lines();
+  try {
+    if (JSON.stringify(value) !== plain && JSON.stringify(value, null, 2) !== plain) lines();
+  } catch (error) {
+    if (error instanceof RangeError) throw badFlow(file, 'it is nested too deeply');
+    throw error;
+  }
   return [value, (id) => (lines().has(id) ? `${file}:${lineAt(text, lines().get(id)!)}` : file)];
 }
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { CroreError } from '../errors.js';
+import { redactUrl } from '../redact.js';
 import { RedisClient, type Reply } from '../store/redis/client.js';
 import { fromUrl, type RedisUrl } from '../store/redis/connect.js';
-import { redact } from '../store/url.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, type Journal, type Memory } from './journal.js';
 import type { End } from './spec.js';
 
@@ -36,7 +36,7 @@ else redis.call('HSET', KEYS[2], 'state', 'cancelled') end
 return 1`;
 
 export async function openRedisJournal(url: string, parsed: RedisUrl, timeout: number): Promise<RedisJournal> {
-  const client = new RedisClient(fromUrl(parsed, timeout), redact(url), timeout);
+  const client = new RedisClient(fromUrl(parsed, timeout), redactUrl(url), timeout);
   await client.connect();
   return new RedisJournal(client, parsed.prefix);
 }

@@ -12,6 +12,8 @@ export interface PrivatePlace {
   /** What cached nodes were made of: kept. */
   memories: string;
   remove: () => void;
+  /** Whether a run has left something to go on from. */
+  hasState: () => boolean;
   /** Where nothing came of it. */
   removeIfEmpty: () => void;
 }
@@ -27,6 +29,7 @@ export function privatePlace(file: string): PrivatePlace {
     journal: `${base}.run`,
     store: `sqlite:${base}.db`,
     memories: `sqlite:${base}.cache`,
+    hasState: () => namesIn(dir).some((name) => ours.test(name)),
     remove: () => {
       for (const name of namesIn(dir)) if (ours.test(name)) removeFile(join(dir, name));
       removeIfEmpty(dir);

@@ -4,7 +4,7 @@ import { badFlow } from './draft.js';
 
 export function readYaml(text: string, file: string): [unknown, Places] {
   const counter = new LineCounter();
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false });
+  const document = guarded(file, () => parseDocument(text, { lineCounter: counter, prettyErrors: false }));
   const line = (at: number | undefined) => `${file}:${counter.linePos(at ?? 0).line}`;
   const [error] = document.errors;
   if (error) {
@@ -12,7 +12,19 @@ export function readYaml(text: string, file: string): [unknown, Places] {
     throw badFlow(line(error.pos[0]), twice === undefined ? error.message : `'${twice}' is there twice`);
   }
   const nodes = document.get('nodes', true) as unknown;
-  return [document.toJS({ maxAliasCount: 1_000 }), (id, need) => line(isMap(nodes) ? rangeOf(nodes, id, need) : 0)];
+  const value = guarded(file, () => document.toJS({ maxAliasCount: 1_000 }) as unknown);
+  return [value, (id, need) => line(isMap(nodes) ? rangeOf(nodes, id, need) : 0)];
+}
+
+/** The library gives up on aliases that multiply and on a depth beyond its stack. */
+function guarded<T>(file: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof ReferenceError) throw badFlow(file, `its aliases cannot be followed: ${error.message}`);
+    if (error instanceof RangeError) throw badFlow(file, 'it is nested too deeply');
+    throw error;
+  }
 }
 
 /** Where the node's key stands; where it says that it needs another one, that. */

@@ -1,8 +1,9 @@
 import { writeSync } from 'node:fs';
 import { CroreError } from '../errors.js';
+import { redact, redactUrl } from '../redact.js';
 import { type Options, parseArgs } from './args.js';
 import { type Log, openLog } from './log.js';
-import { parseUrl, redact, type Target } from './url.js';
+import { parseUrl, type Target } from './url.js';
 
 const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
 const USAGE = 2;
@@ -30,7 +31,7 @@ async function help(): Promise<number> {
 
 async function start(options: Options, target: Target, log: Log): Promise<number> {
   // `ps` shows the command line to everybody on the machine.
-  if (redact(options.url) !== options.url) process.title = 'w8y';
+  if (redactUrl(options.url) !== options.url) process.title = 'w8y';
   if (options.prefix === '') log(`warning: no key prefix, so the keys are list and ${options.lockName}:ITEM`);
   const { openStore } = await import('./open.js');
   const { Runner } = await import('./runner.js');

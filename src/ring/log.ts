@@ -1,7 +1,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { CroreError } from '../errors.js';
+import { redact } from '../redact.js';
 import { now } from './clock.js';
-import { redact } from './url.js';
 
 export type Log = (text: string) => void;
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { CroreError } from '../errors.js';
+import { redactUrl } from '../redact.js';
 
 /** Where a ring lives, taken apart; `shown` is the same for people, without the password. */
 export type Target = SocketTarget | ManyTarget | FileTarget;
@@ -35,14 +36,8 @@ export interface FileTarget {
   readonly file: string;
 }
 
-/** Hides the password wherever a URL may stand in a text; greedy on purpose, as a password may hold an `@`. */
-export function redact(text: string): string {
-  const hidden = text.replace(/(\w:\/\/)([^\s:@/]*:)?\S*@/g, (_, scheme, user = '') => `${scheme}${user}***@`);
-  return hidden.replace(/(password=)[^&\s]*/gi, '$1***');
-}
-
 /** The parts of all our URLs. Our own pattern: several hosts are no URL to Node, and its parser adds 0.5 ms to a start. */
-const PARTS = /^([a-z+]+):\/\/(?:(.*)@)?([^/?@]*)(\/[^?]*)?(?:\?(.*))?$/s;
+const PARTS = /^([a-z+]+):\/\/(?:([^?]*)@)?([^/?@]*)(\/[^?]*)?(?:\?(.*))?$/s;
 
 interface Parts {
   readonly text: string;
@@ -78,8 +73,13 @@ export function parseUrl(given: string): Target {
   }
 }
 
+/** A part of a URL by its own words, or by others where it may be a secret. */
+function named(part: string, text: string, otherwise: string): string {
+  return redactUrl(text) === text ? part : otherwise;
+}
+
 function bad(text: string, why: string): CroreError {
-  return new CroreError('BAD_URL', `bad URL ${redact(text)}: ${why}`);
+  return new CroreError('BAD_URL', `bad URL ${redactUrl(text)}: ${why}`);
 }
 
 function fromFile(file: string): string {
@@ -113,7 +113,7 @@ function sqliteTarget(text: string): FileTarget {
 }
 
 function login({ user, text }: Parts, database: string): Login {
-  if (!/^\d{0,5}$/.test(database)) throw bad(text, `the database ${database} is not a number`);
+  if (!/^\d{0,5}$/.test(database)) throw bad(text, `the database${named(` ${database}`, text, '')} is not a number`);
   const [name = '', ...password] = user.split(':');
   return { user: decode(name, text), password: decode(password.join(':'), text), db: Number(database || '0') };
 }
@@ -121,7 +121,7 @@ function login({ user, text }: Parts, database: string): Login {
 function socketTarget(parts: Parts, tls: SocketTarget['tls']): SocketTarget {
   const database = parts.path.slice(1) || (parts.query.get('db') ?? '');
   const where = hostAndPort(parts.hosts, 6379, parts.text);
-  return { kind: 'socket', shown: redact(parts.text), ...login(parts, database), ...where, path: '', tls };
+  return { kind: 'socket', shown: redactUrl(parts.text), ...login(parts, database), ...where, path: '', tls };
 }
 
 function tlsFiles({ query }: Parts): SocketTarget['tls'] {
@@ -134,7 +134,7 @@ function unixTarget(parts: Parts): SocketTarget {
   const path = decode(parts.path, parts.text);
   if (path.length < 2) throw bad(parts.text, 'no socket is named');
   const common = { kind: 'socket', host: '', port: 0, tls: undefined } as const;
-  return { ...common, shown: redact(parts.text), path, ...login(parts, parts.query.get('db') ?? '') };
+  return { ...common, shown: redactUrl(parts.text), path, ...login(parts, parts.query.get('db') ?? '') };
 }
 
 function manyTarget(parts: Parts, sentinel: boolean): ManyTarget {
@@ -145,7 +145,7 @@ function manyTarget(parts: Parts, sentinel: boolean): ManyTarget {
   }
   return {
     kind: sentinel ? 'sentinel' : 'cluster',
-    shown: redact(parts.text),
+    shown: redactUrl(parts.text),
     hosts: parts.hosts.split(',').map((each) => hostAndPort(each, sentinel ? 26379 : 6379, parts.text)),
     name,
     ...login(parts, path[0] ?? ''),
@@ -155,6 +155,6 @@ function manyTarget(parts: Parts, sentinel: boolean): ManyTarget {
 function hostAndPort(each: string, usual: number, text: string): { host: string; port: number } {
   const found = /^(\[[^\]]+\]|[^:]*)(?::(\d+))?$/.exec(each);
   const port = Number(found?.[2] ?? usual);
-  if (!found || port < 1 || port > 65_535) throw bad(text, `${each} is not host:port`);
+  if (!found || port < 1 || port > 65_535) throw bad(text, `${named(each, text, 'a host')} is not host:port`);
   return { host: found[1]!.replace(/^\[|\]$/g, '') || 'localhost', port };
 }

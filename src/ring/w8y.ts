@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
+import { redact } from '../redact.js';
 import { ring } from './command.js';
-import { redact } from './url.js';
 
 ring(process.argv.slice(2)).then(
   (code) => process.exit(code),

@@ -1,4 +1,5 @@
 import { CroreError } from '../errors.js';
+import { redactUrl } from '../redact.js';
 
 /** Where a store is. Passwords stay in here and never in a message: see `redact`. */
 export type StoreUrl =
@@ -32,13 +33,14 @@ export function parseStoreUrl(url: string): StoreUrl {
   if (typeof url !== 'string' || url === '') throw new CroreError('BAD_URL', 'the store URL is empty');
   if (url.startsWith('sqlite:')) return parseSqlite(url);
   if (/^grpcs?:/.test(url)) return parseGrpc(url);
-  const match = /^(redis|rediss|redis\+sentinel|redis\+cluster):\/\/(?:([^@/]*)@)?([^/?]*)(\/[^?]*)?(?:\?(.*))?$/.exec(
+  // A password may hold an '@' or a '/': the last '@' before the query ends it.
+  const match = /^(redis|rediss|redis\+sentinel|redis\+cluster):\/\/(?:([^?]*)@)?([^/?@]*)(\/[^?]*)?(?:\?(.*))?$/.exec(
     url,
   );
   if (!match) {
     throw new CroreError(
       'BAD_URL',
-      `store URL '${redact(url)}' is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://`,
+      `store URL '${redactUrl(url)}' is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://`,
     );
   }
   const [, scheme, login, hosts, path, query] = match;
@@ -61,14 +63,6 @@ export function parseStoreUrl(url: string): StoreUrl {
   };
 }
 
-/** The URL with its password blotted out, fit for a message. */
-export function redact(url: string): string {
-  return url.replace(/^([a-z+]+:\/\/)([^@/]*)@/i, (_all, scheme: string, login: string) => {
-    const user = login.split(':')[0];
-    return `${scheme}${user}:***@`;
-  });
-}
-
 function parseSqlite(url: string): StoreUrl {
   const file = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
   if (file === '' || file.startsWith('//') || file.includes('\0'))
@@ -78,7 +72,7 @@ function parseSqlite(url: string): StoreUrl {
 
 /** `grpc://HOST[:PORT]`, `grpcs://:TOKEN@HOST[:PORT]?ca=FILE`. */
 function parseGrpc(url: string): StoreUrl {
-  const match = /^(grpcs?):\/\/(?:([^@/]*)@)?([^/?]*)\/?(?:\?(.*))?$/.exec(url);
+  const match = /^(grpcs?):\/\/(?:([^?]*)@)?([^/?@]*)\/?(?:\?(.*))?$/.exec(url);
   if (!match) throw bad(url, 'is not grpc://HOST:PORT');
   const [, scheme, login, hosts, query] = match;
   const nodes = parseNodes(hosts ?? '', 50051, url);
@@ -99,7 +93,7 @@ function parseNodes(hosts: string, defaultPort: number, url: string): { host: st
   return (hosts === '' ? 'localhost' : hosts).split(',').map((text) => {
     const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(\d+))?$/.exec(text);
     const port = match?.[2] === undefined ? defaultPort : Number(match[2]);
-    if (!match || port < 1 || port > 65535) throw bad(url, `has a bad host or port '${text}'`);
+    if (!match || port < 1 || port > 65535) throw bad(url, `has a bad host or port${quoted(text, url)}`);
     return { host: match[1]!.replace(/^\[|\]$/g, ''), port };
   });
 }
@@ -122,7 +116,7 @@ function parseDb(segments: string[], mode: string, url: string): number {
   if (segments.length === 0) return 0;
   const [db, ...rest] = segments;
   if (mode === 'cluster' || rest.length > 0 || !/^\d{1,5}$/.test(db!))
-    throw bad(url, `has a bad database '${segments.join('/')}'`);
+    throw bad(url, `has a bad database${quoted(segments.join('/'), url)}`);
   return Number(db);
 }
 
@@ -137,6 +131,11 @@ function parseQuery(query: string, url: string): { tls?: TlsFiles; prefix: strin
   return result;
 }
 
+/** A part of a URL, unless it may be a secret. */
+function quoted(part: string, url: string): string {
+  return redactUrl(url) === url ? ` '${part}'` : '';
+}
+
 function bad(url: string, why: string): CroreError {
-  return new CroreError('BAD_URL', `store URL '${redact(url)}' ${why}`);
+  return new CroreError('BAD_URL', `store URL '${redactUrl(url)}' ${why}`);
 }

@@ -1,6 +1,6 @@
 import { encodeValue } from '../engine/payload.js';
 import { taskRecord } from '../engine/sweeper.js';
-import { Fatal } from '../errors.js';
+import { isFatal } from '../errors.js';
 import { milliseconds } from '../job/duration.js';
 import { die, expire, fail, finish, type Move, release, snooze } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
@@ -36,7 +36,7 @@ export function threw(job: RunningJob<unknown>, error: unknown, context: Outcome
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (job.stopped) return settlement(job, release(job), context);
   const message = messageOf(error);
-  if (error instanceof Fatal) return settlement(job, die(job, message), context);
+  if (isFatal(error)) return settlement(job, die(job, message), context);
   return settlement(
     job,
     fail(job, message, { random: context.random, delay: chosenDelay(job, error, context) }),

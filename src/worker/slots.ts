@@ -1,5 +1,5 @@
 import type { Engine } from '../engine/engine.js';
-import { CroreError, Fatal } from '../errors.js';
+import { CroreError, Fatal, isCroreError } from '../errors.js';
 import type { Entry, Lease } from '../job/job.js';
 import type { Note } from '../store/store.js';
 import { Deadlines } from './deadlines.js';
@@ -210,7 +210,7 @@ export class Slots<T> {
         }
         job.setPayload(payload);
       } catch (error) {
-        return Promise.reject(error instanceof CroreError ? new Fatal(error.message) : error);
+        return Promise.reject(asRefusal(error));
       }
     }
     try {
@@ -276,5 +276,10 @@ export class Slots<T> {
 }
 
 function refuse(error: unknown): never {
-  throw error instanceof CroreError ? new Fatal(error.message) : error;
+  throw asRefusal(error);
+}
+
+/** A payload that the schema refuses will not get better. */
+function asRefusal(error: unknown): unknown {
+  return isCroreError(error) ? new Fatal(error.message) : error;
 }

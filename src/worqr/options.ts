@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { checkInteger, checkName, checkOptions, describe } from '../engine/check.js';
 import type { Care } from '../engine/duties.js';
 import { CroreError } from '../errors.js';
+import { redactUrl } from '../redact.js';
 import { openClients, openStore } from '../store/open.js';
 import type { HandStore } from '../store/raw.js';
-import { parseStoreUrl, redact } from '../store/url.js';
+import { parseStoreUrl } from '../store/url.js';
 
 /** A connection of ioredis (a single server, Sentinel or Cluster) that the application already has. */
 export interface GivenClient {
@@ -173,12 +174,12 @@ function checkPrefix(prefix: unknown): void {
 function openerOfUrl(url: string, prefix: string | undefined, timeout: number): () => Promise<HandStore> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'grpc')
-    throw new CroreError('BAD_URL', `Worqr needs a store of its own, sqlite: or redis:, not '${redact(url)}'`);
+    throw new CroreError('BAD_URL', `Worqr needs a store of its own, sqlite: or redis:, not '${redactUrl(url)}'`);
   const open = (full: string) => openStore(full, { timeout }) as Promise<HandStore>;
   if (parsed.kind === 'sqlite') return () => open(url);
   const chosen = /[?&]prefix=/.test(url) ? parsed.prefix : undefined;
   if (chosen !== undefined && prefix !== undefined && chosen !== prefix) {
-    const text = `the URL '${redact(url)}' and redisKeyPrefix '${prefix}' name different prefixes`;
+    const text = `the URL '${redactUrl(url)}' and redisKeyPrefix '${prefix}' name different prefixes`;
     throw new CroreError('BAD_OPTION', text);
   }
   const full =

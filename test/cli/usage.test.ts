@@ -107,6 +107,37 @@ describe('bad input on the command line', () => {
   });
 });
 
+describe('a secret', () => {
+  it('is in no message about a malformed URL', async () => {
+    const urls = [
+      'redis://user:sec@ret@localhost:1',
+      'redis:/user:secret@localhost',
+      'redis:secret@localhost',
+      'redis//:secret@localhost',
+      'redis://localhost:secret',
+      'redis://user:secret@localhost:99999',
+      'redis://:secret@localhost/one/two',
+      'redis://localhost?password=secret',
+      'grpc://user:secret@localhost',
+      'grpc://:sec@ret@localhost:1',
+      'http://user:secret@localhost',
+    ];
+    const answers = await runMany(urls.map((url) => ['queue', 'ls', '--store', url]));
+    for (const [i, { code, err }] of answers.entries()) {
+      expect(code, urls[i]).toBeGreaterThan(0);
+      expect(err, urls[i]).toContain('crore: ');
+      expect(err, urls[i]).not.toMatch(/secret|sec@ret|ret@/);
+    }
+  });
+
+  it('that was given as a flag comes with advice', async () => {
+    const { err } = await line.run(['queue', 'ls', '--store', 'redis://:secret@localhost:1']);
+    expect(err).toContain('--store @FILE or $CRORE_STORE');
+    const quiet = await new Line('redis://:secret@localhost:1').run(['queue', 'ls']);
+    expect(quiet.err).not.toContain('warning');
+  });
+});
+
 describe('the store of a command', () => {
   it('is --store before CRORE_STORE, or the URL in a file', async () => {
     const url = `sqlite:${join(dir, 'flag.db')}`;

@@ -15,6 +15,12 @@ const jsonLines = (text: string) =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 const leftovers = (here: Place) => here.names.filter((name) => name === '.crore');
 
+/** Ten levels, each nine times the one below. */
+function bomb(): string {
+  const levels = Array.from({ length: 9 }, (_x, i) => `x${i + 1}: &x${i + 1} [${`*x${i},`.repeat(9)}]`);
+  return ['x0: &x0 [lol]', ...levels, 'nodes: { a: { run: "true", needs: *x9 } }', ''].join('\n');
+}
+
 describe('crore run', () => {
   it('runs a graph of commands and leaves nothing behind', () => {
     const here = place();
@@ -231,6 +237,35 @@ describe('crore run', () => {
     expect(log.filter((line) => line === 'last')).toHaveLength(1);
     expect(log).toHaveLength(24);
     expect(leftovers(here)).toEqual([]);
+  });
+
+  it('runs nothing of a flow that is done when it is resumed, with and without a store', () => {
+    const here = place();
+    for (const store of [[], ['--store', 'sqlite:flows.db']]) {
+      here.write('f.json', { nodes: { a: { run: 'echo a >> log' }, b: { run: 'echo b >> log', needs: ['a'] } } });
+      here.write('log', '');
+      expect(here.crore('run', 'f.json', '--resume', ...store).status).toBe(0);
+      expect(here.lines('log')).toEqual(['a', 'b']);
+      const again = here.crore('run', 'f.json', '--resume', ...store);
+      expect(again.status).toBe(0);
+      expect(again.stdout + again.stderr).toMatch(/is done|2 of 2 nodes were done before/);
+      expect(here.lines('log')).toEqual(['a', 'b']);
+      expect(here.crore('run', 'f.json', ...store).status).toBe(0);
+      expect(here.lines('log')).toEqual(['a', 'b', 'a', 'b']);
+    }
+    expect(leftovers(here)).toEqual([]);
+  });
+
+  it.each([
+    ['aliases that multiply', 'f.yaml', bomb()],
+    ['YAML that is nested too deeply', 'f.yaml', `nodes: ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`],
+    ['JSON that is nested too deeply', 'f.json', `{"nodes":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`],
+  ])('refuses %s in one line', (_what, name, text) => {
+    const here = place();
+    here.write(name, text);
+    const { status, stderr } = here.crore('run', name);
+    expect({ status, lines: stderr.trim().split('\n').length }).toEqual({ status: 2, lines: 1 });
+    expect(stderr).toContain(name);
   });
 
   it('a flow that runs is not run by a second runner', async () => {

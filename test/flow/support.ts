@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach } from 'vitest';
+import { afterAll, afterEach } from 'vitest';
 import type { End } from '../../dist/flow/spec.js';
 import { isAlive, until } from '../support/wait.js';
 
@@ -62,9 +62,13 @@ export class Place {
   }
 }
 
+/** What commands remember for their user. */
+const state = mkdtempSync(join(tmpdir(), 'crore-state-'));
+afterAll(() => rmSync(state, { recursive: true, force: true }));
+
 function environment(): NodeJS.ProcessEnv {
   const { CRORE_STORE: _, ...env } = process.env;
-  return env;
+  return { ...env, XDG_STATE_HOME: state };
 }
 
 export class Running {

@@ -384,3 +384,45 @@ describe('JSON over HTTP', () => {
     expect((await server.store.count('mails')).ready).toBe(0);
   });
 });
+
+describe('schedules that a client has put together', () => {
+  const base = {
+    rule: { every: 60_000 },
+    catchUp: 'last',
+    payload: { json: '1' },
+    options: {},
+  };
+
+  it.each([
+    ['every 0', { rule: { every: 0 } }, {}],
+    ['every -1', { rule: { every: -1 } }, {}],
+    ['no rule', { rule: null }, {}],
+    ['a bad cron text', { rule: { cron: 'x y', timezone: 'UTC' } }, {}],
+    ['an unknown way to catch up', { catchUp: 'everything' }, {}],
+    ['a beginning in 1970', { catchUp: 'all' }, { since: 0 }],
+    ['a next tick in 1970', { catchUp: 'all' }, { next: 0 }],
+  ])('are refused with %s', async (_what, definition, times: { since?: number; next?: number }) => {
+    const { client, store } = await serve();
+    const now = store.now();
+    const time = (ms: number) => ({ seconds: BigInt(Math.floor(ms / 1_000)), nanos: 0 });
+    const schedule = {
+      name: 's',
+      queue: 'q',
+      definition: JSON.stringify({ ...base, ...definition }),
+      since: time(times.since ?? now),
+      next: time(times.next ?? now + 60_000),
+    };
+    await expect(client.putSchedule({ schedule })).rejects.toMatchObject({ code: Code.InvalidArgument });
+    expect(await store.schedules()).toEqual([]);
+  });
+
+  it('make up for the last thousand ticks they missed, and no more', async () => {
+    let now = 1_800_000_000_000;
+    const { store } = await serve({ clock: () => now });
+    const definition = JSON.stringify({ ...base, rule: { every: 1_000 }, catchUp: 'all' });
+    await store.putSchedule({ name: 's', queue: 'q', definition, since: now, next: now + 1_000 });
+    now += 86_400_000;
+    await until('it has caught up', async () => (await store.schedules())[0]!.next! > now);
+    expect((await store.count('q')).ready).toBe(1_000);
+  });
+});

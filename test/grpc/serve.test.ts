@@ -53,6 +53,15 @@ describe('crore serve', () => {
     expect(server.errors).toContain('shutting down');
   });
 
+  it('logs nothing but JSON lines, warnings of the runtime among them', async () => {
+    const preload = "data:text/javascript,setTimeout(()=>process.emitWarning('from the runtime'),1500)";
+    const server = await serve(['--addr', 'localhost:0', '--http', 'off'], { NODE_OPTIONS: `--import "${preload}"` });
+    await until('the warning', () => server.errors.includes('from the runtime'));
+    expect(await server.end('SIGTERM')).toBe(0);
+    const lines = server.errors.trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).msg)).toContain('from the runtime');
+  });
+
   it('reports in hand are waited for during the grace time', async () => {
     const server = await serve([
       '--addr',

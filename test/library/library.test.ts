@@ -337,6 +337,19 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     await expect(handle.finished({ timeout: '10s' })).rejects.toMatchObject({ code: 'JOB_GONE' });
   });
 
+  it('settles a job whose handler throws something that cannot be looked at', async () => {
+    const unfriendly = new Proxy({}, { get: fail, getPrototypeOf: fail, has: fail, ownKeys: fail });
+    function fail(): never {
+      throw new Error('hands off');
+    }
+    const queue = fresh<number>();
+    queue.work(() => {
+      throw unfriendly;
+    });
+    const job = await queue.add(1, { attempts: 1 });
+    await expect(job.finished({ timeout: 10_000 })).rejects.toMatchObject({ code: 'JOB_DEAD' });
+  });
+
   it('forgets all of a queue when obliterated, and stops what runs', async () => {
     const queue = fresh<string>();
     const started = deferred();

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -52,6 +52,34 @@ describe('ways to a Redis', () => {
     expect(await redis.client.dbsize()).toBe(0);
     const wrong = await open(`redis://app:no@127.0.0.1:${redis.port}`, { timeout: 2_000 }).catch((error) => error);
     expect(wrong).toMatchObject({ code: 'STORE_UNREACHABLE', message: expect.stringContaining('WRONGPASS') });
+  });
+
+  it('a user with no more rights than the docs ask for: no INFO, no CONFIG', async () => {
+    const redis = await serve();
+    const guide = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
+    const rule = /ACL SETUSER (.*)/.exec(guide)![1]!.replace('SECRET', 'pw').split(' ');
+    await redis.client.call('ACL', 'SETUSER', ...rule);
+    const crore = await use(`redis://crore:pw@127.0.0.1:${redis.port}`);
+    expect(await roundTrip(crore)).toBe(2);
+    const queue = crore.queue<number>('all');
+    const events = await queue.events();
+    await queue.add(1, { group: 'g', unique: 'k', delay: 1 });
+    for await (const { type } of events) {
+      expect(type).toBe('added');
+      break;
+    }
+    await queue.setPace({ concurrency: 1, group: { rate: { count: 5, per: '1s' } } });
+    await crore.queue('after').add(1, { needs: [{ queue: 'all', id: (await queue.add(2)).id }] });
+    await queue.push('task');
+    const worker = queue.work(async (job) => {
+      await job.progress(1);
+      await job.log('line');
+    });
+    await until('all is done', async () => (await crore.queue('after').count()).ready === 1);
+    await worker.close();
+    await queue.list('done');
+    await queue.obliterate();
+    await expect(redis.client.duplicate({ username: 'crore', password: 'pw' }).info()).rejects.toThrow('NOPERM');
   });
 
   it('TLS, with the certificates of both sides checked', async () => {

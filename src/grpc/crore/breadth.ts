@@ -3,6 +3,7 @@ import { checkInteger, checkName } from '../../engine/check.js';
 import { resolvePace } from '../../engine/pace.js';
 import {
   type CatchUp,
+  checkSchedule,
   checkScheduleName,
   defineSchedule,
   extraJob,
@@ -62,13 +63,15 @@ export function breadthService(context: ServerContext): Pick<ServiceImpl<typeof 
       return { queue: schedule.queue, result: { outcome: OUTCOMES[outcome.outcome], id } };
     },
     putSchedule: async ({ schedule }) => {
-      const known = checkedSchedule(toSchedule(schedule));
+      const known = checkedSchedule(toSchedule(schedule), store.now());
       const stored = await store.putSchedule(known);
       engine.scheduler.nudge();
       return { schedule: fromSchedule(stored) };
     },
     fire: async ({ schedule, jobs, next, last }) => {
-      const known = checkedSchedule(toSchedule(schedule));
+      const known = toSchedule(schedule);
+      checkScheduleName(known.name);
+      checkName(known.queue, 'queue name');
       if (jobs.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${jobs.length} jobs of one firing`);
       const all = jobs.map((job) => toRecord(job, known.queue));
       const applied = await store.fire(known, { jobs: all, next: toTime(next), last: toTime(last) });
@@ -106,20 +109,16 @@ function scheduleOf({ engine, limits }: ServerContext, request: ScheduleRequest)
   return { name, queue, definition: text, since, next: first };
 }
 
-/** One that an engine of a client has made: it must be readable, for every server will read it. */
-function checkedSchedule(schedule: Schedule): Schedule {
-  checkScheduleName(schedule.name);
-  checkName(schedule.queue, 'queue name');
+/** One that an engine of a client has made. */
+function checkedSchedule(schedule: Schedule, now: number): Schedule {
   if (schedule.definition.length > LONGEST_DEFINITION)
     throw new CroreError('PAYLOAD_TOO_LARGE', 'a schedule is too large');
   try {
-    scheduleView(schedule);
-    extraJob(schedule, schedule.since);
+    return checkSchedule(schedule, now);
   } catch (error) {
     if (error instanceof CroreError) throw error;
     throw new CroreError('BAD_OPTION', `schedule '${schedule.name}' has a definition that nobody can read`);
   }
-  return schedule;
 }
 
 function infoOf(schedule: Schedule) {

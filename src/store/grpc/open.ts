@@ -3,9 +3,10 @@ import { createClient, type Interceptor } from '@connectrpc/connect';
 import { createGrpcTransport, Http2SessionManager } from '@connectrpc/connect-node';
 import { CroreError } from '../../errors.js';
 import { Crore } from '../../proto/crore/v1/crore_pb.js';
+import { redactUrl } from '../../redact.js';
 import type { OpenStoreOptions } from '../open.js';
 import type { Store } from '../store.js';
-import { redact, type StoreUrl } from '../url.js';
+import type { StoreUrl } from '../url.js';
 import { toTime } from './codec.js';
 import { translate } from './failure.js';
 import { GrpcStore } from './store.js';
@@ -20,7 +21,7 @@ export async function openGrpc(
   options: OpenStoreOptions,
 ): Promise<Store> {
   const { host, port, tls } = parsed;
-  const shown = redact(url);
+  const shown = redactUrl(url);
   const token = parsed.token ?? process.env.CRORE_TOKEN;
   const authorize: Interceptor = (next) => (request) => {
     if (token) request.header.set('authorization', `Bearer ${token}`);

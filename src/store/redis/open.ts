@@ -1,5 +1,5 @@
 import { CroreError } from '../../errors.js';
-import { redact } from '../url.js';
+import { redactUrl } from '../../redact.js';
 import { RedisClient, type Reply } from './client.js';
 import { fromGiven, fromUrl, type GivenClients, type RedisUrl, type Source } from './connect.js';
 import { Keys } from './keys.js';
@@ -17,7 +17,7 @@ export interface OpenRedisOptions {
 
 export async function openRedis(url: string, parsed: RedisUrl, options: OpenRedisOptions): Promise<RedisStore> {
   const keys = new Keys(parsed.prefix);
-  return openSource(fromUrl(parsed, options.timeout), keys, redact(url), { ...options, threadUrl: url });
+  return openSource(fromUrl(parsed, options.timeout), keys, redactUrl(url), { ...options, threadUrl: url });
 }
 
 /** On connections that an application already has. A thread cannot use those, so the main loop has to beat. */
