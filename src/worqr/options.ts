@@ -5,11 +5,11 @@ import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
 import { openClients, openStore } from '../store/open.js';
 import type { HandStore } from '../store/raw.js';
+import { isNodeRedis } from '../store/redis/node-redis.js';
 import { parseStoreUrl } from '../store/url.js';
 
-/** A connection of ioredis (a single server, Sentinel or Cluster) that the application already has. */
+/** A connection that the application already has: of ioredis (a single server, Sentinel or Cluster), or of node-redis 4 or newer. */
 export interface GivenClient {
-  readonly status: string;
   duplicate(...args: never[]): unknown;
 }
 
@@ -88,7 +88,8 @@ const KNOWN = [
   'timeout',
 ] as const;
 
-const KNOWN_REDIS = ['host', 'port', 'username', 'password', 'db', 'data', 'subscribe'] as const;
+const PLACES = ['host', 'port', 'username', 'password', 'db'] as const;
+const KNOWN_REDIS = [...PLACES, 'data', 'subscribe'] as const;
 const CENTURY = 100 * 365 * 86_400_000;
 /** What a timer can hold. */
 const LONGEST = 2 ** 31 - 1;
@@ -159,11 +160,9 @@ function resolveOpener(
       'data and subscribe must be separate connections: one in pub/sub takes no commands',
     );
   }
-  for (const name of ['host', 'port', 'username', 'password', 'db'] as const) {
-    if (redis[name] !== undefined)
-      throw new CroreError('BAD_OPTION', `${name} makes no sense beside given clients: they are connected already`);
-  }
-  return () => openClients(clients as never, prefix ?? DEFAULTS.redisKeyPrefix, { timeout });
+  // Where one is to be made; beside two of them an address has nothing to say, but the original wants it there.
+  const address = PLACES.some((name) => redis[name] !== undefined) ? parseStoreUrl(toUrl(redis)) : undefined;
+  return () => openClients({ ...clients, url: address } as never, prefix ?? DEFAULTS.redisKeyPrefix, { timeout });
 }
 
 function checkPrefix(prefix: unknown): void {
@@ -204,12 +203,17 @@ function toUrl({ host = 'localhost', port = 6379, username, password, db }: Worq
   return `redis://${login}${name}:${port}${db === undefined ? '' : `/${db}`}`;
 }
 
-/** Only ioredis: another library's client would fail in ways that nobody could make sense of. */
+/** Another library's client would fail in ways that nobody could make sense of. */
 function checkClient(client: unknown, what: string): GivenClient | undefined {
   if (client === undefined) return undefined;
+  if (isNodeRedis(client)) return client;
   const { status, callBuffer, duplicate, options } = (client ?? {}) as Record<string, unknown>;
   const isOurs = typeof status === 'string' && typeof callBuffer === 'function' && typeof duplicate === 'function';
-  if (!isOurs) throw new CroreError('BAD_OPTION', `${what} is not a client of ioredis, the one library Worqr can use`);
+  if (!isOurs)
+    throw new CroreError(
+      'BAD_OPTION',
+      `${what} is not a client of ioredis or of redis (node-redis 4 or newer, not a cluster)`,
+    );
   const { redisOptions, ...own } = (options ?? {}) as Record<string, unknown>;
   const { keyPrefix, replyMapping, stringNumbers } = { ...(redisOptions as object), ...own } as Record<string, unknown>;
   if (keyPrefix) throw new CroreError('BAD_OPTION', `${what} has a keyPrefix: use redisKeyPrefix in its place`);

@@ -1,5 +1,9 @@
 import { Cluster, Redis } from 'ioredis';
+import { createClient as createClient4 } from 'node-redis-4';
+import { createClient as createClient5 } from 'node-redis-5';
+import { createClient as createClient6 } from 'node-redis-6';
 import { describe, expect, inject, it } from 'vitest';
+import type { NodeRedisClient } from '../../dist/store/redis/node-redis.js';
 import { Worqr } from '../../dist/worqr/index.js';
 import { Line } from '../support/proxy.js';
 import { RedisServer, startCluster } from '../support/redis.js';
@@ -110,6 +114,97 @@ describe('ways to open a Worqr', () => {
     expect(given.status).toBe('ready');
   });
 
+  it('one connection of the application, and the other where the options say', async () => {
+    const [one, other] = [await serve(), await serve()];
+    const where = { host: '127.0.0.1', port: one.port };
+    const own = () => {
+      const redis = new Redis(one.url, { lazyConnect: true });
+      redis.on('error', () => {});
+      cleanups.push(() => redis.disconnect());
+      return redis;
+    };
+    const data = own();
+    await roundTrip(make({ data, ...where }));
+    await roundTrip(make({ subscribe: own(), ...where }));
+    // Two of them need no address, and whoever gives one all the same is not refused.
+    const both = make({ data, subscribe: own(), host: '127.0.0.1', port: other.port });
+    await both.enqueue('both', 'a');
+    expect(await data.llen('worqr:queues:both')).toBe(1);
+    expect(await other.client.dbsize()).toBe(0);
+  });
+
+  describe.each([
+    ['4', createClient4],
+    ['5', createClient5],
+    ['6', createClient6],
+  ])('with clients of node-redis %s', (version, create) => {
+    const connect = async (url: string, opened = true) => {
+      const redis = (create as (options: object) => unknown)({ url }) as NodeRedisClient;
+      redis.on('error', () => {});
+      cleanups.push(() => void (redis.isOpen && (redis.destroy ? redis.destroy() : redis.disconnect?.())));
+      if (opened) await redis.connect();
+      return redis;
+    };
+
+    it('works, and leaves them open and as they were', async () => {
+      const url = inject('redisUrl');
+      const [data, subscribe] = [await connect(url), await connect(url)];
+      const redisKeyPrefix = `node-redis-${version}-${process.pid}`;
+      const worqr = make({ data, subscribe }, { redisKeyPrefix, ...SHORT });
+      await roundTrip(worqr);
+      const bytes = make({ data, subscribe }, { redisKeyPrefix, binary: true, ...SHORT });
+      const every = Buffer.from(Array.from({ length: 256 }, (_x, i) => i));
+      await bytes.enqueue('bytes', every);
+      expect(await bytes.peekQueue('bytes')).toEqual(every);
+      await worqr.close();
+      await bytes.close();
+      expect([data.isReady, subscribe.isReady]).toEqual([true, true]);
+    });
+
+    it('works with one of them, connected or not, and another of its own', async () => {
+      const url = inject('redisUrl');
+      await roundTrip(make({ data: await connect(url) }, { redisKeyPrefix: `data-${version}-${process.pid}` }));
+      const subscribe = await connect(url, false);
+      await roundTrip(make({ subscribe }, { redisKeyPrefix: `subscribe-${version}-${process.pid}` }));
+    });
+
+    it('settles every call while the server is gone, and goes on when it is back', async () => {
+      const redis = await serve();
+      const worqr = make({ data: await connect(redis.url), subscribe: await connect(redis.url) }, { timeout: 500 });
+      await worqr.enqueue('q', 'a');
+      await redis.down();
+      await expect(worqr.countQueue('q')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
+      await redis.up();
+      await until('it goes on', () =>
+        worqr
+          .enqueue('q', 'b')
+          .then(() => true)
+          .catch(() => false),
+      );
+      expect(await worqr.getTasks('q')).toContain('b');
+    });
+  });
+
+  it('tells workers of the original about tasks, cancellations and deletions', async () => {
+    const redis = await serve();
+    const listener = redis.client.duplicate();
+    cleanups.push(() => listener.disconnect());
+    const heard: string[] = [];
+    await listener.subscribe('worqr_q_work', 'worqr_q_cancel', 'worqr_q_delete');
+    listener.on('message', (channel, message) => heard.push(`${channel} ${message}`));
+    const worqr = make(redis.url);
+    await worqr.enqueue('q', ['a', 'b', 'c']);
+    await worqr.cancelTasks('q', 'a');
+    await worqr.deleteQueue('q');
+    await until('all three', () => heard.length === 3);
+    expect(heard).toEqual(['worqr_q_work 3', 'worqr_q_cancel a', 'worqr_q_delete ']);
+    // What a producer of the original does.
+    await worqr.startWorker();
+    await worqr.startWork('q');
+    await redis.client.multi().lpush('worqr:queues:q', 'd').publish('worqr_q_work', '1').exec();
+    expect((await worqr.dequeue('q'))?.task).toBe('d');
+  });
+
   it('refuses what it cannot use, before anything is opened', () => {
     const good = client({ lazyConnect: true });
     const foreign = { isOpen: true, sendCommand: () => {}, connect: () => {}, on: () => {} };
@@ -119,7 +214,7 @@ describe('ways to open a Worqr', () => {
       [() => new Worqr({ data: good, subscribe: good }), 'BAD_OPTION', /separate connections/],
       [() => new Worqr({ data: client({ lazyConnect: true, keyPrefix: 'x' }) }), 'BAD_OPTION', /keyPrefix/],
       [() => new Worqr({ data: client({ lazyConnect: true, stringNumbers: true }) }), 'BAD_OPTION', /stringNumbers/],
-      [() => new Worqr({ data: good, host: 'localhost' }), 'BAD_OPTION', /host makes no sense/],
+      [() => new Worqr({ data: good, host: 'a/b' }), 'BAD_OPTION', /host 'a\/b'/],
       [() => new Worqr({ host: 'a/b' }), 'BAD_OPTION', /host 'a\/b'/],
       [() => new Worqr({ port: Number.NaN }), 'BAD_OPTION', /port/],
       [() => new Worqr({ hots: 'x' } as never), 'BAD_OPTION', /unknown option 'hots'/],

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { CroreError } from '../../errors.js';
 import { type Connection, isCluster, type Source } from './connect.js';
+import { release } from './node-redis.js';
 import { type ScriptName, scriptOf } from './scripts.js';
 
 export type Arg = string | Buffer;
@@ -8,6 +9,9 @@ export type Reply = Buffer | number | null | Reply[];
 
 /** Whether running a script twice is harmless, or how its arguments make it so. */
 export type Again = boolean | ((args: Arg[]) => void);
+
+/** What the libraries say of a command whose answer will not come. */
+const LOST = /^(Command timed out|Socket closed unexpectedly|Socket timeout|Disconnects client|The client is closed)/i;
 
 interface Flight {
   reject: (error: Error) => void;
@@ -121,9 +125,10 @@ export class RedisClient {
   async close(): Promise<void> {
     this.#closed = true;
     const { source } = this;
-    if (source.given)
+    if (source.given) {
       source.data.off('error', this.#note).off('close', this.#drop).off('end', this.#drop).off('ready', this.#wake);
-    else source.data.disconnect();
+      release(source.data);
+    } else source.data.disconnect();
     this.#drop();
     this.#wake();
   }
@@ -154,7 +159,7 @@ export class RedisClient {
         },
         (error: Error) => {
           this.#flights.delete(flight);
-          reject(error.message === 'Command timed out' ? new ConnectionLost(error.message, flight.sent) : error);
+          reject(LOST.test(error.message) ? new ConnectionLost(error.message, flight.sent) : error);
         },
       );
     });

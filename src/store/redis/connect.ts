@@ -2,15 +2,18 @@ import { readFileSync } from 'node:fs';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { CroreError } from '../../errors.js';
 import type { StoreUrl, TlsFiles } from '../url.js';
+import { isNodeRedis, type NodeRedisClient, NodeRedisConnection } from './node-redis.js';
 import type { Subscriber } from './signals.js';
 
 export type RedisUrl = Extract<StoreUrl, { kind: 'redis' }>;
 export type Connection = Redis | Cluster;
 
-/** Connections an application already has. Each is used as it is, and stays open when the store is closed. */
+/** Connections an application already has: of ioredis, or of node-redis. Each is used as it is, and stays open when the store is closed. */
 export interface GivenClients {
-  data?: Connection;
-  subscribe?: Connection;
+  data?: Connection | NodeRedisClient;
+  subscribe?: Connection | NodeRedisClient;
+  /** Where one that is missing goes; absent: where the other leads. */
+  url?: RedisUrl;
 }
 
 /** Where the two connections of a store come from. */
@@ -30,17 +33,28 @@ export function fromUrl(url: RedisUrl, timeout: number): Source {
   };
 }
 
-/** A missing one is a duplicate of the other, with our own bounds. */
-export function fromGiven({ data, subscribe }: GivenClients, timeout: number): Source {
-  const given = (data ?? subscribe)!;
+/** A missing one is made from the URL, or is a duplicate of the other, with our own bounds. */
+export function fromGiven({ data, subscribe, url }: GivenClients, timeout: number): Source {
+  const given = { data: data && adapted(data), subscribe: subscribe && adapted(subscribe) };
+  const make = (other: Connection, offlineQueue: boolean) =>
+    url ? connectTo(url, timeout, offlineQueue) : another(other, timeout, offlineQueue);
   return {
-    data: data ?? another(given, timeout, false),
+    data: given.data ?? make(given.subscribe!, false),
     given: data !== undefined,
-    subscriber: subscribe ? { open: () => subscribe, given: true } : { open: () => another(given, timeout, true) },
+    subscriber: given.subscribe
+      ? { open: () => given.subscribe!, given: true }
+      : { open: () => make(given.data!, true) },
   };
 }
 
+/** The rest of a store knows ioredis alone; of that it uses what the adapter has, too. */
+function adapted(client: Connection | NodeRedisClient): Connection {
+  return isNodeRedis(client) ? (new NodeRedisConnection(client) as unknown as Connection) : (client as Connection);
+}
+
 function another(connection: Connection, timeout: number, enableOfflineQueue: boolean): Connection {
+  const client: unknown = connection;
+  if (client instanceof NodeRedisConnection) return client.duplicate() as unknown as Connection;
   const options = bounds(timeout, enableOfflineQueue);
   if (isCluster(connection))
     return connection.duplicate([], { redisOptions: options, enableOfflineQueue, lazyConnect: true });

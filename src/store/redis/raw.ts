@@ -25,7 +25,7 @@ export class RedisRaw implements RawStore {
   async enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]> {
     await this.setup.register(queue);
     const { items, places } = merge(groups);
-    const running = this.#run('enqueue', queue, [pack(items)], false);
+    const running = this.#run('enqueue', queue, [pack(items), this.#channel(queue, 'work')], false);
     this.setup.signals.nudge(this.#keys(queue).channel);
     const accepted = groups.map(() => true);
     for (const refused of (await running) as number[]) accepted[places[refused - 1]!] = false;
@@ -82,11 +82,11 @@ export class RedisRaw implements RawStore {
   }
 
   async remove(queue: string, task: Bytes): Promise<number> {
-    return (await this.#run('remove_tasks', queue, [asBuffer(task)])) as number;
+    return (await this.#run('remove_tasks', queue, [asBuffer(task), this.#channel(queue, 'cancel')])) as number;
   }
 
   async clear(queue: string): Promise<void> {
-    await this.#run('clear', queue, []);
+    await this.#run('clear', queue, [this.#channel(queue, 'delete')]);
   }
 
   async matching(queue: string, task: Bytes): Promise<string[]> {
@@ -111,6 +111,12 @@ export class RedisRaw implements RawStore {
 
   listen(queue: string, about: Topic, listener: (news: News) => void): Ear {
     return this.setup.signals.hear(`${this.#keys(queue).stem}${about}`, (message) => listener(readNews(message)));
+  }
+
+  /** Where workers of the original Worqr listen. It knows no clusters, and there a message goes to every server. */
+  #channel(queue: string, type: 'work' | 'cancel' | 'delete'): string {
+    const { client, keys } = this.setup.view;
+    return client.isCluster ? '' : `${keys.prefix}_${queue}_${type}`;
   }
 
   #keys(queue: string): { list: string; stem: string; channel: string } {

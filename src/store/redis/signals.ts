@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Ear } from '../raw.js';
 import type { Signal } from '../store.js';
+import { release } from './node-redis.js';
 
 type Listener = (signal: Signal) => void;
 /** A message, or undefined when some may have been missed. */
@@ -58,6 +59,7 @@ export class Signals {
     if (connection && this.subscriber.given) {
       for (const name of this.#channels.keys()) connection.unsubscribe(name).catch(() => {});
       connection.off('error', this.#ignore).off('messageBuffer', this.#receive).off('ready', this.#again);
+      release(connection);
     } else {
       connection?.disconnect();
     }

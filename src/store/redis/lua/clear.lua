@@ -1,4 +1,4 @@
--- clear: every waiting raw task. ARGV: now. Reply: how many there were.
+-- clear: every waiting raw task. ARGV: now, channel of the original. Reply: how many there were.
 local n = call('LLEN', list)
 allow_oom()
 if call('EXISTS', stem .. 'ready', stem .. 'prio', stem .. 'scheduled', stem .. 'blocked') == 0 then
@@ -13,4 +13,5 @@ else
 end
 call('UNLINK', list, stem .. 'seals')
 call('PUBLISH', stem .. 'news', 'k')
+tell_original(ARGV[2], '')
 return n

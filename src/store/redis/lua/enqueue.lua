@@ -1,5 +1,5 @@
 -- enqueue: groups of raw tasks to the back of the plain list, each whole or not at all.
--- ARGV: now, packed list of groups: 'p' (plain) or 'u' (unique) and the number of tasks, task…
+-- ARGV: now, packed list of groups: 'p' (plain) or 'u' (unique) and the number of tasks, task…; channel of the original.
 -- Reply: numbers of the unique groups that were refused: an equal unique task waits or is leased.
 local items = cmsgpack.unpack(ARGV[2])
 local seals, sealed = stem .. 'seals', stem .. 'sealed'
@@ -40,6 +40,7 @@ end
 if pushed > 0 then
   weigh(bytes)
   call('PUBLISH', stem .. 'news', 'w' .. pushed)
+  tell_original(ARGV[3], pushed .. '')
   wake(true)
 end
 return reply

@@ -78,6 +78,11 @@ local function wake(told)
   if not told then call('PUBLISH', stem .. 'news', 'w') end
 end
 
+-- Tells workers of the original Worqr, which listen to channels of their own; ''  where nobody can. An account may lack the channel.
+local function tell_original(channel, message)
+  if channel ~= '' then redis.pcall('PUBLISH', channel, message) end
+end
+
 -- How many raw tasks are leased: meta counts those that share a field with another.
 local function count_leased()
   return call('HLEN', stem .. 'leased') + (call('HGET', stem .. 'meta', 'sheaved') or 0)
