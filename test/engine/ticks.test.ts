@@ -117,9 +117,13 @@ describe('missed ticks', () => {
       ids: ['2026-06-01T12:00:00', '2026-06-01T12:01:00', '2026-06-01T12:02:00'],
       next: '12:03:00',
     });
-    const many = missed('all', 3_600_000, '* * * * * *');
+    const many = missed('all', 900_000, '* * * * * *');
     expect(many.ids).toHaveLength(500);
     expect(many.next).toBe('12:08:20');
+    // Of more than a thousand, the earliest are skipped.
+    const tooMany = missed('all', 3_600_000, '* * * * * *');
+    expect(tooMany.ids).toHaveLength(500);
+    expect(tooMany.ids[0]).toBe('2026-06-01T12:43:21');
   });
 
   it('fire nothing twice when the clock goes back', () => {

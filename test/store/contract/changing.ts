@@ -126,12 +126,12 @@ export function testChanging(bench: Bench): void {
       const uses: [string, (queue: string) => Promise<unknown>][] = [
         ['a job', (queue) => store.add(queue, [newJob('a')])],
         ['a task', (queue) => store.push(queue, [Buffer.from('t')])],
-        ['a delayed job', (queue) => store.add(queue, [newJob('a', { delay: 1e9 })])],
+        ['a delayed job', (queue) => store.add(queue, [newJob('a', { delay: 86_400_000 })])],
         ['a limit', (queue) => store.setPace(queue, { concurrency: 1 })],
         ['a pause', (queue) => store.pause(queue, true)],
         ['a relay', (queue) => store.carry(queue, [], { source: 's', from: '', to: '1' })],
-        ['a listener', (queue) => store.record(queue, 1e10)],
-        ['a worker', (queue) => store.join(queue, 'w', { lease: 1e10, info: '' })],
+        ['a listener', (queue) => store.record(queue, 86_400_000)],
+        ['a worker', (queue) => store.join(queue, 'w', { lease: 86_400_000, info: '' })],
       ];
       for (const [what, use] of uses) {
         const queue = newQueue();
