@@ -1,6 +1,7 @@
 import { checkInteger, checkName, checkOptions } from './engine/check.js';
 import { Engine } from './engine/engine.js';
 import { encodeValue } from './engine/payload.js';
+import type { When } from './engine/schedule-ticks.js';
 import {
   checkScheduleName,
   defineSchedule,
@@ -10,7 +11,6 @@ import {
   type ScheduleView,
   scheduleView,
 } from './engine/schedules.js';
-import type { When } from './engine/ticks.js';
 import { CroreError } from './errors.js';
 import { Handle } from './handle.js';
 import { type Duration, milliseconds } from './job/duration.js';
@@ -18,7 +18,7 @@ import { Queue, type QueueOptions } from './queue.js';
 import { openStore } from './store/open.js';
 import type { Store } from './store/store.js';
 import { DEFAULT_URL } from './store/url.js';
-import { Heart } from './worker/heart.js';
+import { Heartbeat } from './worker/heartbeat.js';
 import { checkFunction, harmless } from './worker/options.js';
 
 export interface OpenOptions {
@@ -74,7 +74,7 @@ export function engineOf(crore: Crore): Engine {
 /** A connection to a store, and the way to its queues. */
 export class Crore {
   readonly #engine: Engine;
-  readonly #heart: Heart;
+  readonly #heartbeat: Heartbeat;
   readonly #setup: CroreSetup;
   readonly #workers = new Set<{ close(): Promise<void> }>();
   #scheduling: (() => void) | undefined;
@@ -84,13 +84,13 @@ export class Crore {
     this.#setup = setup;
     this.#engine = new Engine(store, { random: setup.random, onError: setup.onError });
     engines.set(this, this.#engine);
-    this.#heart = new Heart(store, setup.timeout, setup.onError);
+    this.#heartbeat = new Heartbeat(store, setup.timeout, setup.onError);
   }
 
   queue<T = unknown, R = unknown>(name: string, options?: QueueOptions<T>): Queue<T, R> {
     const context = {
       engine: this.#engine,
-      heart: this.#heart,
+      heartbeat: this.#heartbeat,
       maxPayload: this.#setup.maxPayload,
       onError: this.#setup.onError,
       workers: this.#workers,
@@ -119,26 +119,26 @@ export class Crore {
     const since = store.now();
     const { text, first } = defineSchedule(name, queue, when, body, jobOptions, options, since);
     const schedule = await store.putSchedule({ name, queue, definition: text, since, next: first });
-    this.#scheduling ??= this.#engine.scheduler.watch();
-    this.#engine.scheduler.nudge();
+    this.#scheduling ??= this.#engine.scheduleRunner.watch();
+    this.#engine.scheduleRunner.nudge();
     return scheduleView(schedule);
   }
 
   /** All schedules, by name. */
   async schedules(): Promise<ScheduleView[]> {
-    return (await this.#engine.store.schedules()).map(scheduleView);
+    return (await this.#engine.store.listSchedules()).map(scheduleView);
   }
 
   /** Removes a schedule; its jobs stay. False when there is none of this name. */
   unschedule(name: string): Promise<boolean> {
-    return this.#engine.store.dropSchedule(checkScheduleName(name));
+    return this.#engine.store.removeSchedule(checkScheduleName(name));
   }
 
   /** Adds a job of a schedule now, beside its ticks. */
   async runSchedule<T = unknown, R = unknown>(name: string): Promise<Handle<T, R>> {
     checkScheduleName(name);
     const { store } = this.#engine;
-    const schedule = (await store.schedules()).find((one) => one.name === name);
+    const schedule = (await store.listSchedules()).find((one) => one.name === name);
     if (!schedule) throw new CroreError('NOT_FOUND', `there is no schedule '${name}'`);
     const job = extraJob(schedule, store.now());
     const outcome = await this.#engine.add(schedule.queue, job, {});
@@ -160,7 +160,7 @@ export class Crore {
   async #close(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.close()));
     this.#scheduling?.();
-    await this.#heart.close();
+    await this.#heartbeat.close();
     await this.#engine.close();
   }
 }

@@ -72,7 +72,7 @@ export class Handle<T, R> {
     if (this.outcome === 'full')
       throw new CroreError('QUEUE_FULL', `queue '${this.queue}' was full: the job was not added`);
     const timeout = options.timeout === undefined ? undefined : milliseconds(options.timeout, 'timeout');
-    const job = await this.engine.waiters.wait(this.queue, this.id, timeout);
+    const job = await this.engine.completions.wait(this.queue, this.id, timeout);
     const what = `job '${this.id}' of queue '${this.queue}'`;
     if (!job) throw new CroreError('JOB_GONE', `${what} has ended, its record is no longer kept`);
     if (job.state === 'dead') throw new CroreError('JOB_DEAD', `${what} is dead: ${job.error}`);

@@ -10,22 +10,22 @@ import {
   listMatching,
   resolveFilter,
 } from './engine/filter.js';
+import { type QueueLimitOptions, resolveLimits } from './engine/limits.js';
 import { type AddOptions, resolveJob } from './engine/options.js';
-import { type PaceOptions, resolvePace } from './engine/pace.js';
 import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.js';
 import { CroreError, Fatal } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
 import { type Bytes, type Entry, type NewJob, STATES, type State } from './job/job.js';
-import type { Connection } from './store/sqlite/connection.js';
-import type { AddOutcome, Counts, Limits, Pace, WorkerInfo } from './store/store.js';
-import type { Heart } from './worker/heart.js';
+import type { Connection } from './store/sqlite/external-connection.js';
+import type { AddOutcome, Capacity, Counts, QueueLimits, WorkerInfo } from './store/store.js';
+import type { Heartbeat } from './worker/heartbeat.js';
 import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';
 import type { ActiveJob, RunningJob } from './worker/running.js';
 import { Worker } from './worker/worker.js';
 
 export interface QueueOptions<T> {
   /** Refuses new entries beyond so many waiting ones, or so many bytes of them; outcome `full`. */
-  limits?: Limits;
+  limits?: Capacity;
   /** Any Standard Schema (zod, valibot, arktype …): checks payloads at `add`, and again before the handler. */
   schema?: StandardSchemaV1<T, unknown>;
 }
@@ -33,7 +33,7 @@ export interface QueueOptions<T> {
 /** What all queues of a connection share. */
 export interface QueueContext {
   engine: Engine;
-  heart: Heart;
+  heartbeat: Heartbeat;
   maxPayload: number;
   onError: (error: Error, what: string) => void;
   /** Workers and listeners to close with the connection. */
@@ -55,7 +55,7 @@ export type Handler<T, R> = (job: ActiveJob<T>) => R | Promise<R> | void | Promi
 /** A queue of jobs with payload `T` and result `R`, and of raw tasks. */
 export class Queue<T = unknown, R = unknown> {
   readonly #context: QueueContext;
-  readonly #limits: Limits;
+  readonly #capacity: Capacity;
   readonly #schema: StandardSchemaV1<unknown, unknown> | undefined;
 
   constructor(
@@ -65,14 +65,14 @@ export class Queue<T = unknown, R = unknown> {
   ) {
     checkOptions(options, ['limits', 'schema'], 'queue');
     this.#context = context;
-    this.#limits = resolveLimits(options.limits);
+    this.#capacity = resolveCapacity(options.limits);
     this.#schema = options.schema as StandardSchemaV1<unknown, unknown> | undefined;
   }
 
   /** Adds one job. Calls made in the same turn of the event loop travel together. */
   async add(payload: T, options?: AddOptions): Promise<Handle<T, R>> {
     const job = await this.#resolve(payload, options);
-    const outcome = await this.#engine.add(this.name, job, this.#limits);
+    const outcome = await this.#engine.add(this.name, job, this.#capacity);
     return this.#handle(job, outcome);
   }
 
@@ -91,7 +91,7 @@ export class Queue<T = unknown, R = unknown> {
         throw atItem(error, `addMany, item ${i}`);
       }
     }
-    const outcomes = await this.#engine.addMany(this.name, jobs, this.#limits);
+    const outcomes = await this.#engine.addMany(this.name, jobs, this.#capacity);
     return outcomes.map((outcome, i) => this.#handle(jobs[i]!, outcome));
   }
 
@@ -119,12 +119,12 @@ export class Queue<T = unknown, R = unknown> {
   /** Pushes raw tasks, the very bytes given; returns how many were accepted (fewer only when the queue is full). */
   async push(tasks: string | Bytes | readonly (string | Bytes)[]): Promise<number> {
     if (typeof tasks === 'string' || tasks instanceof Uint8Array) {
-      return (await this.#engine.push(this.name, this.#task(tasks), this.#limits)) ? 1 : 0;
+      return (await this.#engine.push(this.name, this.#task(tasks), this.#capacity)) ? 1 : 0;
     }
     if (!Array.isArray(tasks))
       throw new CroreError('BAD_PAYLOAD', `a task must be text or bytes, not ${describe(tasks)}`);
     const all = tasks.map((task) => this.#task(task));
-    return this.#engine.pushMany(this.name, all, this.#limits);
+    return this.#engine.pushMany(this.name, all, this.#capacity);
   }
 
   /** Starts a worker. The handler's return value is the result; throwing retries, throwing `Fatal` does not. */
@@ -134,10 +134,10 @@ export class Queue<T = unknown, R = unknown> {
     const resolved = resolveWorkOptions(options);
     if (this.#context.isClosed())
       throw new CroreError('CLOSED', `queue '${this.name}': the connection has been closed`);
-    const { engine, heart, maxPayload } = this.#context;
+    const { engine, heartbeat, maxPayload } = this.#context;
     const worker = new Worker<T>({
       engine,
-      heart,
+      heartbeat,
       queue: this.name,
       options: resolved,
       maxPayload,
@@ -194,7 +194,7 @@ export class Queue<T = unknown, R = unknown> {
 
   /** Sends dead jobs (these, those that match, or all) to the back of the queue with fresh attempts; returns how many. */
   async retryDead(which: string | readonly string[] | Filter = {}, options: BulkOptions = {}): Promise<number> {
-    const act = (ids: readonly string[]) => this.#engine.store.revive(this.name, ids);
+    const act = (ids: readonly string[]) => this.#engine.store.retryDead(this.name, ids);
     if (typeof which === 'string' || Array.isArray(which)) {
       let revived = 0;
       for (const ids of chunks([which].flat() as string[], () => 0)) revived += (await act(ids)).filter(Boolean).length;
@@ -217,12 +217,12 @@ export class Queue<T = unknown, R = unknown> {
    * Sets how fast the queue may be worked off, by all workers together: `concurrency` entries at once, `rate.count` starts
    * per `rate.per`, and the same for each group of jobs. What is left out is not limited; `{}` lifts everything.
    */
-  async setPace(pace: PaceOptions): Promise<void> {
-    await this.#engine.store.setPace(this.name, resolvePace(pace));
+  async setLimits(limits: QueueLimitOptions): Promise<void> {
+    await this.#engine.store.setLimits(this.name, resolveLimits(limits));
   }
 
-  pace(): Promise<Pace> {
-    return this.#engine.store.pace(this.name);
+  limits(): Promise<QueueLimits> {
+    return this.#engine.store.limits(this.name);
   }
 
   /** Stops handing out work, on every worker; what runs goes on. */
@@ -278,7 +278,7 @@ export class Queue<T = unknown, R = unknown> {
   #addAllIn(connection: Connection, jobs: readonly NewJob[]): Handle<T, R>[] {
     if (this.#context.isClosed())
       throw new CroreError('CLOSED', `queue '${this.name}': the connection has been closed`);
-    const outcomes = this.#engine.addIn(connection, this.name, jobs, this.#limits);
+    const outcomes = this.#engine.addIn(connection, this.name, jobs, this.#capacity);
     return outcomes.map((outcome, i) => this.#handle(jobs[i]!, outcome));
   }
 
@@ -347,7 +347,7 @@ function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {
   }
 }
 
-function resolveLimits(limits: Limits | undefined): Limits {
+function resolveCapacity(limits: Capacity | undefined): Capacity {
   if (limits === undefined) return {};
   checkOptions(limits, ['count', 'bytes'], 'limits');
   return {

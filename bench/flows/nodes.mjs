@@ -1,7 +1,7 @@
 // One turn in a process of its own: functions that do nothing. argv: shape, nodes, store ('' for none).
-import { Draft } from '../../dist/flow/draft.js';
-import { DEFAULT_OPTIONS } from '../../dist/flow/spec.js';
-import { startFlow } from '../../dist/flow/start.js';
+import { Draft } from '../../dist/flow/graph/graph-builder.js';
+import { DEFAULT_OPTIONS } from '../../dist/flow/graph/node-spec.js';
+import { startFlow } from '../../dist/flow/run/start.js';
 import { SHAPES } from './shapes.mjs';
 
 const [shape, count, store] = process.argv.slice(2);

@@ -25,7 +25,7 @@ function nullStore(jobs) {
   });
   const waiting = Array.from({ length: jobs }, (_x, i) => entryOf(i));
   return {
-    lanes: 1,
+    maxParallelClaims: 1,
     warnings: [],
     now: () => Date.now(),
     add: async (_queue, all) => all.map(() => created),
@@ -35,18 +35,19 @@ function nullStore(jobs) {
       return { status: 'ok', entries, more: given < jobs };
     },
     settle: async (_queue, all) => all.map(() => true),
-    report: async (_queue, ids) => ids.map(() => true),
+    reportSuccess: async (_queue, ids) => ids.map(() => true),
     // A worker that comes finds all of them again.
     join: async () => {
       given = 0;
     },
-    beat: async (all) => all.map(() => true),
+    heartbeat: async (all) => all.map(() => true),
     leave: async () => {},
     sweep: async () => ({ lost: [], more: false }),
     queues: async () => [],
-    schedules: async () => [],
+    listSchedules: async () => [],
+    isPaused: async () => false,
     count: async () => ({ blocked: 0, scheduled: 0, ready: 0, active: 0, done: 0, dead: 0, cancelled: 0 }),
-    listen: () => () => {},
+    subscribe: () => () => {},
     close: async () => {},
   };
 }
@@ -69,7 +70,7 @@ async function ours(store) {
       backoff: Object.freeze({ kind: 'quartic', base: 15_000, jitter: 30_000, cap: 2_592_000_000 }),
     },
     lease: 10_000,
-    beat: 3_000,
+    heartbeatEvery: 3_000,
     sweep: 1_000,
     maxCrashes: 3,
     keepalive: { every: 20_000, timeout: 10_000 },

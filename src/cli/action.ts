@@ -13,7 +13,7 @@ export interface StoreOptions {
   json?: boolean;
 }
 
-export interface Session {
+export interface CommandSession {
   crore: Crore;
   out: Output;
 }
@@ -42,12 +42,12 @@ export function subcommand(parent: Command, usage: string, about: Omit<About, 'n
 /** Opens the store that the options name, and closes it whatever happens. Nothing is opened for a line that makes no sense. */
 export async function withStore(
   options: StoreOptions,
-  work: (session: Session) => Promise<number>,
+  work: (session: CommandSession) => Promise<number>,
   { create = false }: { create?: boolean } = {},
 ): Promise<number> {
   const url = storeUrl(options);
   if (!create) mustExist(url);
-  const crore = await openStore(url, { onError: () => {} });
+  const crore = await openCrore(url, { onError: () => {} });
   try {
     return await work({ crore, out: new Output(options.json === true) });
   } finally {
@@ -56,10 +56,10 @@ export async function withStore(
 }
 
 /** The library is loaded here: what needs no store does without it. */
-export async function openStore(url: string, options: OpenOptions): Promise<Crore> {
+export async function openCrore(url: string, options: OpenOptions): Promise<Crore> {
   const { open } = await import('../index.js');
   // `ps` shows the command line to everybody on the machine.
-  return open(hidden(url), options);
+  return open(hideFromProcessList(url), options);
 }
 
 /** The URL itself, or the first line of the file it names as `@FILE`: a place for passwords that no list of processes shows. */
@@ -82,7 +82,7 @@ export function readStoreUrl(url: string): string {
 
 /** The store that was named, if any was. */
 export function givenStore(options: StoreOptions): string | undefined {
-  return options.store === undefined && !process.env.CRORE_STORE ? undefined : hidden(storeUrl(options));
+  return options.store === undefined && !process.env.CRORE_STORE ? undefined : hideFromProcessList(storeUrl(options));
 }
 
 /** Advice for whoever gave a secret as a flag, which everybody on the machine can read until the process has hidden it. */
@@ -94,7 +94,7 @@ export function adviceOnSecret(flag: '--store' | '--token', value: unknown): str
 }
 
 /** The same URL, out of the sight of `ps` where it holds a password. */
-export function hidden(url: string): string {
+export function hideFromProcessList(url: string): string {
   if (redactUrl(url) !== url) process.title = 'crore';
   return url;
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { CroreError, ERRORS, isCroreError } from '../errors.js';
-import { COMMANDS } from './commands.js';
+import { COMMANDS } from './command-table.js';
 import { print } from './output.js';
 
 const BAD_USAGE = 2;

@@ -1,4 +1,4 @@
-import { showItem } from '../ring/log.js';
+import { showItem } from '../process/log.js';
 
 /** Prints text; a reader that is gone, as after `| head -1`, is no error. */
 export function print(text: string): void {

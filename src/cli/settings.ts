@@ -86,14 +86,18 @@ export type Key = (typeof SETTINGS)[number]['key'];
 /** What each `fallback` or `read` can yield. */
 export type Values = Record<Key, string | number | boolean | undefined>;
 
-export interface Settled {
+export interface ResolvedSettings {
   values: Values;
   /** Where each value came from: `flag`, an environment variable, a file, or `default`. */
   origins: Record<Key, string>;
 }
 
 /** Flag over environment over file over default; each value is checked where it comes from. */
-export function settle(flags: Record<string, unknown>, env: NodeJS.ProcessEnv, file: string | undefined): Settled {
+export function resolveSettings(
+  flags: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  file: string | undefined,
+): ResolvedSettings {
   const path = file ?? env.CRORE_CONFIG ?? (existsSync('crore.toml') ? 'crore.toml' : undefined);
   const written = path === undefined ? {} : readFile(path);
   const values = {} as Values;

@@ -4,8 +4,8 @@ const WAVE = 50;
 export interface BatchLimits {
   items: number;
   bytes: number;
-  /** The store's lanes: with one, calls are synchronous and the fewest batches are the best. */
-  lanes: number;
+  /** How many calls to the store run at once: with one, calls are synchronous and the fewest batches are the best. */
+  parallel: number;
 }
 
 /** The answer to a batch, for some of its callers. */
@@ -33,7 +33,7 @@ export class Batcher<In, Out> {
     private readonly most: BatchLimits,
     private readonly size: (item: In) => number,
   ) {
-    this.#wave = most.lanes > 1 ? WAVE : Number.POSITIVE_INFINITY;
+    this.#wave = most.parallel > 1 ? WAVE : Number.POSITIVE_INFINITY;
   }
 
   add(item: In): Promise<Out> {

@@ -1,11 +1,11 @@
 import { CroreError } from '../errors.js';
 import type { Bytes, NewJob } from '../job/job.js';
-import type { AddOutcome, Limits, Store } from '../store/store.js';
+import type { AddOutcome, Capacity, Store } from '../store/store.js';
 import { MAX_BATCH } from '../store/store.js';
 import { Batcher } from './batcher.js';
-import { Duties } from './duties.js';
-import { Scheduler } from './scheduler.js';
-import { Waiters } from './waiters.js';
+import { CompletionWatch } from './completion-watch.js';
+import { Maintenance } from './maintenance.js';
+import { ScheduleRunner } from './scheduler.js';
 
 /** Bytes of a batch after which it goes out early. */
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -20,9 +20,9 @@ export interface EngineOptions {
 
 /** Decides and batches; everything that touches jobs goes through here to the store. */
 export class Engine {
-  readonly duties: Duties;
-  readonly waiters: Waiters;
-  readonly scheduler: Scheduler;
+  readonly maintenance: Maintenance;
+  readonly completions: CompletionWatch;
+  readonly scheduleRunner: ScheduleRunner;
   readonly random: () => number;
   readonly onError: (error: Error, what: string) => void;
   readonly #adds = new Map<string, Batcher<NewJob, AddOutcome>>();
@@ -34,12 +34,12 @@ export class Engine {
   ) {
     this.random = options.random ?? Math.random;
     this.onError = options.onError ?? (() => {});
-    this.duties = new Duties(this);
-    this.waiters = new Waiters(this);
-    this.scheduler = new Scheduler(this);
+    this.maintenance = new Maintenance(this);
+    this.completions = new CompletionWatch(this);
+    this.scheduleRunner = new ScheduleRunner(this);
   }
 
-  add(queue: string, job: NewJob, limits: Limits): Promise<AddOutcome> {
+  add(queue: string, job: NewJob, limits: Capacity): Promise<AddOutcome> {
     // A job with upstreams may be refused as unknown: that must not befall its neighbours.
     if (job.spec.needs) return this.store.add(queue, [job], limits).then(([outcome]) => outcome!);
     const key = batchKey(queue, limits);
@@ -47,7 +47,7 @@ export class Engine {
     if (!batcher) {
       batcher = new Batcher(
         (jobs) => this.store.add(queue, jobs, limits),
-        { items: MAX_BATCH, bytes: MAX_BYTES, lanes: this.store.lanes },
+        { items: MAX_BATCH, bytes: MAX_BYTES, parallel: this.store.maxParallelClaims },
         sizeOf,
       );
       remember(this.#adds, key, batcher);
@@ -55,14 +55,14 @@ export class Engine {
     return batcher.add(job);
   }
 
-  async addMany(queue: string, jobs: readonly NewJob[], limits: Limits): Promise<AddOutcome[]> {
+  async addMany(queue: string, jobs: readonly NewJob[], limits: Capacity): Promise<AddOutcome[]> {
     const results: AddOutcome[][] = [];
     for (const chunk of chunks(jobs, sizeOf)) results.push(await this.store.add(queue, chunk, limits));
     return results.flat();
   }
 
   /** Adds inside a transaction of the caller, through its own connection. */
-  addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Limits): AddOutcome[] {
+  addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity): AddOutcome[] {
     if (!this.store.addIn) {
       throw new CroreError(
         'STORE_UNSUPPORTED',
@@ -72,13 +72,13 @@ export class Engine {
     return this.store.addIn(connection, queue, jobs, limits);
   }
 
-  push(queue: string, task: Bytes, limits: Limits): Promise<boolean> {
+  push(queue: string, task: Bytes, limits: Capacity): Promise<boolean> {
     const key = batchKey(queue, limits);
     let batcher = this.#pushes.get(key);
     if (!batcher) {
       batcher = new Batcher(
         (tasks) => this.#pushAll(queue, tasks, limits),
-        { items: MAX_BATCH, bytes: MAX_BYTES, lanes: this.store.lanes },
+        { items: MAX_BATCH, bytes: MAX_BYTES, parallel: this.store.maxParallelClaims },
         bytesOf,
       );
       remember(this.#pushes, key, batcher);
@@ -87,7 +87,7 @@ export class Engine {
   }
 
   /** How many of the tasks were accepted: chunk by chunk, in order, until the queue is full. */
-  async pushMany(queue: string, tasks: readonly Bytes[], limits: Limits): Promise<number> {
+  async pushMany(queue: string, tasks: readonly Bytes[], limits: Capacity): Promise<number> {
     let accepted = 0;
     for (const chunk of chunks(tasks, bytesOf)) {
       if (!(await this.store.push(queue, chunk, limits))) break;
@@ -97,14 +97,14 @@ export class Engine {
   }
 
   async close(): Promise<void> {
-    this.duties.close();
-    this.waiters.close();
-    this.scheduler.close();
+    this.maintenance.close();
+    this.completions.close();
+    this.scheduleRunner.close();
     await this.store.close();
   }
 
   /** Independent pushes that share a batch: where the whole does not fit, each is tried by itself. */
-  async #pushAll(queue: string, tasks: Bytes[], limits: Limits): Promise<boolean[]> {
+  async #pushAll(queue: string, tasks: Bytes[], limits: Capacity): Promise<boolean[]> {
     if (await this.store.push(queue, tasks, limits)) return tasks.map(() => true);
     if (tasks.length === 1) return [false];
     const results: boolean[] = [];
@@ -119,7 +119,7 @@ function remember<T>(batchers: Map<string, T>, key: string, batcher: T): void {
   batchers.set(key, batcher);
 }
 
-function batchKey(queue: string, { count, bytes }: Limits): string {
+function batchKey(queue: string, { count, bytes }: Capacity): string {
   return count === undefined && bytes === undefined ? queue : `${queue}\0${count ?? ''}\0${bytes ?? ''}`;
 }
 

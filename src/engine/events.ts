@@ -47,7 +47,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   #stirs = 0;
   readonly #sleepers = new Set<() => void>();
   readonly #types: ReadonlySet<EventType> | undefined;
-  readonly #unlisten: () => void;
+  readonly #unsubscribe: () => void;
   readonly #renewal: NodeJS.Timeout;
 
   constructor(
@@ -60,7 +60,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     super();
     this.#position = start;
     this.#types = types && new Set([...types, 'gap']);
-    this.#unlisten = engine.store.listen(queue, () => this.#stir());
+    this.#unsubscribe = engine.store.subscribe(queue, () => this.#stir());
     this.#renewal = setInterval(() => void this.#renew(), RENEW).unref();
     this.on('newListener', (name) => {
       if (name !== 'error' && name !== 'newListener') this.#pump();
@@ -77,7 +77,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#renewal);
-    this.#unlisten();
+    this.#unsubscribe();
     this.#stir();
     this.onClosed();
   }
@@ -107,7 +107,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   /** What happened since; nothing once closed, also when the connection went away under the question. */
   async #next(position: string): Promise<EventPage | undefined> {
     try {
-      return await this.engine.store.events(this.queue, position, PAGE);
+      return await this.engine.store.readEvents(this.queue, position, PAGE);
     } catch (error) {
       if (this.#closed) return undefined;
       throw error;
@@ -180,7 +180,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
 
   async #renew(): Promise<void> {
     await this.engine.store
-      .record(this.queue, RECORD)
+      .recordEvents(this.queue, RECORD)
       .catch((error: Error) => this.engine.onError(error, `events of queue '${this.queue}'`));
   }
 }
@@ -205,6 +205,6 @@ export async function followEvents(
   if (types !== undefined && !Array.isArray(types))
     throw new CroreError('BAD_OPTION', `events: types must be an array, not ${describe(types)}`);
   for (const type of types ?? []) checkOneOf(type, 'events: types', EVENT_TYPES);
-  const last = await engine.store.record(queue, RECORD);
+  const last = await engine.store.recordEvents(queue, RECORD);
   return new JobEvents(engine, queue, after ?? last, types, onClosed);
 }

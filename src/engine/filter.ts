@@ -1,6 +1,6 @@
 import { CroreError } from '../errors.js';
 import { type Job, STATES, type State } from '../job/job.js';
-import type { Page } from '../store/store.js';
+import type { JobPage } from '../store/store.js';
 import { checkOneOf, checkOptions, describe } from './check.js';
 import type { Engine } from './engine.js';
 
@@ -76,7 +76,7 @@ export async function listMatching(
   state: State,
   { matches }: ResolvedFilter,
   options: { limit: number; cursor?: string },
-): Promise<Page> {
+): Promise<JobPage> {
   const jobs: Job[] = [];
   let { cursor } = options;
   let looked = 0;
@@ -117,7 +117,7 @@ export async function forEachMatching(
     let cursor: string | undefined;
     do {
       signal?.throwIfAborted();
-      const page: Page = await engine.store.list(queue, { state, limit: CHUNK, cursor });
+      const page: JobPage = await engine.store.list(queue, { state, limit: CHUNK, cursor });
       const ids = page.jobs.filter(matches).map((job) => job.id);
       if (ids.length > 0) changed += (await act(ids)).filter(Boolean).length;
       seen += page.jobs.length;

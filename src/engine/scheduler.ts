@@ -12,7 +12,7 @@ const MOST_PASSES = 100;
  * Fires schedules while this process is up. Every process that works or schedules does it; the store lets one of them fire
  * each tick.
  */
-export class Scheduler {
+export class ScheduleRunner {
   #users = 0;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -74,7 +74,7 @@ export class Scheduler {
   async #round(): Promise<number | undefined> {
     const { store } = this.engine;
     for (let pass = 0; ; pass++) {
-      const schedules = await store.schedules();
+      const schedules = await store.listSchedules();
       const due = schedules.filter(({ next }) => next !== undefined && next <= store.now());
       let fired = 0;
       if (pass < MOST_PASSES) for (const schedule of due) fired += (await this.#fire(schedule)) ? 1 : 0;
@@ -85,7 +85,7 @@ export class Scheduler {
   /** True when this call fired it. One that fails must not keep the others from their ticks. */
   async #fire(schedule: Schedule): Promise<boolean> {
     try {
-      return await this.engine.store.fire(schedule, firing(schedule, this.engine.store.now()));
+      return await this.engine.store.fireSchedule(schedule, firing(schedule, this.engine.store.now()));
     } catch (error) {
       if (!this.#closed) this.engine.onError(error as Error, `schedule '${schedule.name}'`);
       return false;

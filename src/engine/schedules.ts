@@ -3,7 +3,7 @@ import type { Body, NewJob } from '../job/job.js';
 import type { Schedule } from '../store/store.js';
 import { checkName, checkOneOf, checkOptions } from './check.js';
 import { type AddOptions, resolveJob } from './options.js';
-import { checkRule, type Rule, resolveWhen, Ticks, type When } from './ticks.js';
+import { checkRule, type Rule, resolveWhen, Ticks, type When } from './schedule-ticks.js';
 
 /** What to do about ticks that passed while nobody was up: nothing, one job for the last of them, or a job for each. */
 export type CatchUp = 'skip' | 'last' | 'all';

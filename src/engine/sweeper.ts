@@ -1,50 +1,50 @@
 import { newId } from '../job/id.js';
 import type { Bytes, Job, Lease, NewJob } from '../job/job.js';
 import { DEFAULT_SPEC } from '../job/spec.js';
-import { type Counted, fail, lose, type Move, release } from '../job/transitions.js';
-import { type Lost, RELAY, type Settlement } from '../store/store.js';
-import type { Care } from './duties.js';
+import { type Counted, fail, lose, type Outcome, release } from '../job/transitions.js';
+import { type LostEntry, SERVER_SESSION, type Settlement } from '../store/store.js';
 import type { Engine } from './engine.js';
+import type { SweepPolicy } from './maintenance.js';
 
 /** Rounds of one sweep: what is left waits for the next. */
 const MAX_ROUNDS = 50;
 
 /** Sweeps a queue and decides what becomes of what it finds. */
-export async function sweepQueue(engine: Engine, queue: string, care: Care): Promise<void> {
+export async function sweepQueue(engine: Engine, queue: string, care: SweepPolicy): Promise<void> {
   let every = Math.floor(care.sweep / 2);
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const { lost, more } = await engine.store.sweep(queue, { lease: care.lease, every });
     if (lost.length > 0)
       await engine.store.settle(
         queue,
-        lost.map((entry) => judge(engine, entry, care)),
+        lost.map((entry) => decide(engine, entry, care)),
       );
     if (!more) return;
     every = 0;
   }
 }
 
-function judge(engine: Engine, entry: Lost, care: Care): Settlement {
+function decide(engine: Engine, entry: LostEntry, care: SweepPolicy): Settlement {
   const { lease } = entry;
   if (entry.job) {
     const { job } = entry;
-    return { lease, move: judgeJob(engine, entry, job, care), spec: job.spec, priority: job.priority };
+    return { lease, move: decideJob(engine, entry, job, care), spec: job.spec, priority: job.priority };
   }
-  if (entry.raw || lease.worker.startsWith(RELAY)) return givenBack(lease);
+  if (entry.raw || lease.worker.startsWith(SERVER_SESSION)) return returnedTask(lease);
   const record = taskRecord(entry.task, engine.store.now());
   return { lease, move: lose(counted(record), care.maxCrashes, lease.worker), spec: record.spec, priority: 0, record };
 }
 
-function judgeJob(engine: Engine, { lease, why }: Lost, job: Job, care: Care): Move {
+function decideJob(engine: Engine, { lease, why }: LostEntry, job: Job, care: SweepPolicy): Outcome {
   if (why === 'reservation') {
     return fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
   }
   // A relay that died had not handed this one on: nobody has failed.
-  return lease.worker.startsWith(RELAY) ? release(job) : lose(job, care.maxCrashes, lease.worker);
+  return lease.worker.startsWith(SERVER_SESSION) ? release(job) : lose(job, care.maxCrashes, lease.worker);
 }
 
 /** A raw task goes back to the front as it was. */
-export function givenBack(lease: Lease): Settlement {
+export function returnedTask(lease: Lease): Settlement {
   return { lease, move: release(TASK), spec: TASK_SPEC, priority: 0 };
 }
 

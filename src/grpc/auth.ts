@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http2';
 const OPEN = '/grpc.health.v1.Health/';
 
 /** Compares bearer tokens without telling how much of one was right. */
-export class Guard {
+export class TokenCheck {
   readonly #digest: Buffer | undefined;
 
   constructor(token: string | undefined) {

@@ -1,6 +1,6 @@
 import type { Engine } from '../engine/engine.js';
 import type { Backoff } from '../job/job.js';
-import type { Heart } from '../worker/heart.js';
+import type { Heartbeat } from '../worker/heartbeat.js';
 
 /** What a logger has to offer; pino does. */
 export interface Log {
@@ -33,16 +33,16 @@ export interface LakhPolicy {
 /** What all doors of a server share. */
 export interface ServerContext {
   engine: Engine;
-  heart: Heart;
+  heartbeat: Heartbeat;
   log: Log;
   limits: ServerLimits;
   lakh: LakhPolicy;
   /** Sessions of workers and relays. */
   lease: number;
-  beat: number;
+  heartbeatEvery: number;
   /** How long jobs may wait for a worker to read them before they are given to others. */
   stall: number;
   version: string;
   /** Takes care of a queue from now on. */
-  tend: (queue: string) => void;
+  keepSwept: (queue: string) => void;
 }

@@ -1,14 +1,14 @@
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
-import type { ByteBudget } from './byte-budget.js';
+import type { TlsMaterial } from './addresses.js';
 import type { Log, ServerLimits } from './context.js';
-import type { Dispatcher } from './dispatcher.js';
-import type { TlsMaterial } from './listen.js';
-import { authorityOf, isOfThisMachine, pathOf } from './request-target.js';
+import type { ByteBudget } from './http2/byte-budget.js';
+import { authorityOf, isOfThisMachine, pathOf } from './http2/request-target.js';
+import type { RpcHandlers } from './rpc-handlers.js';
 
 export interface HttpSetup {
-  dispatcher: Dispatcher;
+  dispatcher: RpcHandlers;
   admits: (path: string, headers: IncomingMessage['headers']) => boolean;
   /** Whether the store answers and the server takes calls. */
   isReady: () => Promise<boolean>;

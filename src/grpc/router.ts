@@ -6,11 +6,11 @@ import { Crore } from '../proto/crore/v1/crore_pb.js';
 import { DeadJobsSchema, type JobSchema, Lakh } from '../proto/lakh/lakh_pb.js';
 import type { ServerContext } from './context.js';
 import { croreService } from './crore/service.js';
-import { WorkStream } from './crore/work.js';
+import { WorkStream } from './crore/work-stream.js';
 import type { Health } from './health.js';
-import { deadJobs } from './lakh/dead.js';
+import { argsOf } from './lakh/consumer.js';
+import { deadJobs } from './lakh/dead-jobs.js';
 import { executionTimeOf } from './lakh/execution-time.js';
-import { argsOf } from './lakh/join.js';
 import { Reflection } from './reflection.js';
 import { STATUS, statusOf } from './status.js';
 

@@ -9,22 +9,22 @@ import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createSecureServer, type TLSSocket } from 'node:tls';
 import { Engine } from '../engine/engine.js';
 import type { Store } from '../store/store.js';
-import { Heart } from '../worker/heart.js';
-import { Guard } from './auth.js';
-import { ByteBudget } from './byte-budget.js';
-import { Call } from './call.js';
-import { Caretaker } from './care.js';
+import { Heartbeat } from '../worker/heartbeat.js';
+import { type Address, addressOf, isLoopback, listenAll, type TlsMaterial } from './addresses.js';
+import { TokenCheck } from './auth.js';
 import type { LakhPolicy, Log, ServerContext, ServerLimits } from './context.js';
 import { LARGEST_ANSWER } from './crore/pages.js';
-import { Dispatcher } from './dispatcher.js';
 import { Health } from './health.js';
 import { httpServer } from './http.js';
-import { LakhDoor } from './lakh/door.js';
-import { type Address, addressOf, isLoopback, listenAll, type TlsMaterial } from './listen.js';
-import { expectPreface, type Greeting } from './preface.js';
-import { authorityOf, pathOf } from './request-target.js';
+import { ByteBudget } from './http2/byte-budget.js';
+import { Call } from './http2/call.js';
+import { CALL_WINDOW, Connections, type Keepalive } from './http2/keepalive.js';
+import { expectPreface, type Greeting } from './http2/preface.js';
+import { authorityOf, pathOf } from './http2/request-target.js';
+import { LakhService } from './lakh/lakh-service.js';
+import { QueueSweeper } from './queue-sweeper.js';
 import { Routes, translating } from './router.js';
-import { CALL_WINDOW, type Keepalive, Sessions } from './sessions.js';
+import { RpcHandlers } from './rpc-handlers.js';
 
 export interface ServerSetup {
   store: Store;
@@ -36,7 +36,7 @@ export interface ServerSetup {
   limits: ServerLimits;
   lakh: LakhPolicy;
   lease: number;
-  beat: number;
+  heartbeatEvery: number;
   sweep: number;
   maxCrashes: number;
   keepalive: Keepalive;
@@ -68,14 +68,14 @@ const STRANGERS_TOLD = 60_000;
 export class Server {
   readonly #setup: ServerSetup;
   readonly #context: ServerContext;
-  readonly #guard: Guard;
+  readonly #guard: TokenCheck;
   readonly #health: Health;
-  readonly #dispatcher: Dispatcher;
+  readonly #dispatcher: RpcHandlers;
   readonly #budget: ByteBudget;
-  readonly #lakh: LakhDoor;
+  readonly #lakh: LakhService;
   readonly #routes: Routes;
-  readonly #care: Caretaker;
-  readonly #sessions: Sessions;
+  readonly #care: QueueSweeper;
+  readonly #sessions: Connections;
   readonly #servers: NetServer[] = [];
   readonly #pages: NetServer[] = [];
   readonly #sockets = new Set<Socket>();
@@ -88,26 +88,26 @@ export class Server {
     const onError = (error: Error, what: string) => log.error({ err: error }, what);
     const engine = new Engine(store, { random, onError });
     this.#setup = setup;
-    this.#guard = new Guard(setup.token);
-    this.#sessions = new Sessions(setup.keepalive, log);
-    this.#care = new Caretaker(engine, setup, log);
+    this.#guard = new TokenCheck(setup.token);
+    this.#sessions = new Connections(setup.keepalive, log);
+    this.#care = new QueueSweeper(engine, setup, log);
     this.#context = {
       engine,
-      heart: new Heart(store, setup.timeout, onError),
+      heartbeat: new Heartbeat(store, setup.timeout, onError),
       log,
       limits: setup.limits,
       lakh: setup.lakh,
       lease: setup.lease,
-      beat: setup.beat,
+      heartbeatEvery: setup.heartbeatEvery,
       stall: setup.stall,
       version: setup.version,
-      tend: (queue) => this.#care.tend(queue),
+      keepSwept: (queue) => this.#care.watch(queue),
     };
     this.#health = new Health(SERVICES, () => store.isPaused(PROBED));
     this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
-    this.#lakh = new LakhDoor(this.#context);
+    this.#lakh = new LakhService(this.#context);
     this.#routes = new Routes(this.#context, this.#health);
-    this.#dispatcher = new Dispatcher({
+    this.#dispatcher = new RpcHandlers({
       routes: this.#routes.register,
       interceptors: [translating(this.#context)],
       // A batch of jobs is one message here, where lakh has one job in each.
@@ -115,7 +115,7 @@ export class Server {
       writeLimit: LARGEST_ANSWER,
       log,
     });
-    engine.scheduler.watch();
+    engine.scheduleRunner.watch();
   }
 
   /** Opens all addresses; the store becomes the server's own and is closed with it. */
@@ -307,7 +307,7 @@ export class Server {
     this.#sessions.destroy();
     for (const socket of this.#sockets) socket.destroy();
     await this.#care.close();
-    await this.#context.heart.close();
+    await this.#context.heartbeat.close();
     await this.#context.engine.close();
   }
 }

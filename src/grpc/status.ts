@@ -22,7 +22,7 @@ export const STATUS = {
 export type StatusName = keyof typeof STATUS;
 
 /** A call that ends with a status of its own. */
-export class Refusal extends Error {
+export class CallError extends Error {
   constructor(
     readonly status: StatusName,
     message: string,
@@ -33,7 +33,7 @@ export class Refusal extends Error {
 
 /** What a caller is told of an error: ours by their table, all else without its inner words. */
 export function statusOf(error: unknown): { status: StatusName; message: string; code?: string } {
-  if (error instanceof Refusal) return { status: error.status, message: error.message };
+  if (error instanceof CallError) return { status: error.status, message: error.message };
   if (error instanceof CroreError) return { status: ERRORS[error.code].grpc, message: error.message, code: error.code };
   return { status: 'INTERNAL', message: 'the server failed; its log says why' };
 }

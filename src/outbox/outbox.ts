@@ -4,9 +4,9 @@ import { encodeValue } from '../engine/payload.js';
 import { CroreError } from '../errors.js';
 import type { NewJob } from '../job/job.js';
 import { encodeSpec } from '../job/spec.js';
-import type { Connection } from '../store/sqlite/connection.js';
+import type { Connection } from '../store/sqlite/external-connection.js';
 import { translate } from '../store/sqlite/failure.js';
-import { Ledger } from './ledger.js';
+import { OutboxTable } from './outbox-table.js';
 
 export interface OutboxOptions {
   /** Largest payload in bytes; default 1 MiB. */
@@ -36,8 +36,8 @@ export function openOutbox(connection: Connection, options: OutboxOptions = {}):
 }
 
 /** The ledger in a file whose tables are there. */
-export function prepareLedger(connection: Connection, what: string): Ledger {
-  const ledger = new Ledger(connection, what);
+export function prepareLedger(connection: Connection, what: string): OutboxTable {
+  const ledger = new OutboxTable(connection, what);
   try {
     if (ledger.db.inTransaction) {
       throw new CroreError('BAD_OPTION', `${what}: the connection is inside a transaction; call it before`);
@@ -51,10 +51,10 @@ export function prepareLedger(connection: Connection, what: string): Ledger {
 
 /** Jobs written in the application's own transactions, for a relay to send. */
 export class Outbox {
-  readonly #ledger: Ledger;
+  readonly #ledger: OutboxTable;
   readonly #maxPayload: number;
 
-  constructor(ledger: Ledger, maxPayload: number) {
+  constructor(ledger: OutboxTable, maxPayload: number) {
     this.#ledger = ledger;
     this.#maxPayload = maxPayload;
   }

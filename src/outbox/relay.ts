@@ -2,13 +2,13 @@ import { type Crore, engineOf } from '../crore.js';
 import { checkInteger, checkOptions } from '../engine/check.js';
 import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
-import type { Connection } from '../store/sqlite/connection.js';
+import type { Connection } from '../store/sqlite/external-connection.js';
 import { translate } from '../store/sqlite/failure.js';
 import { MAX_BATCH, type Store } from '../store/store.js';
 import { checkFunction, harmless } from '../worker/options.js';
-import { type Batch, type Ledger, OCCUPIED } from './ledger.js';
+import { watchFile } from './file-watcher.js';
 import { prepareLedger } from './outbox.js';
-import { watchFile } from './watch.js';
+import { type Batch, OCCUPIED, type OutboxTable } from './outbox-table.js';
 
 export interface RelayOptions {
   /** Jobs sent at a time; default 500, at most 1000. */
@@ -58,7 +58,7 @@ export class Relay {
   readonly #empty = new Set<() => void>();
 
   constructor(
-    private readonly ledger: Ledger,
+    private readonly ledger: OutboxTable,
     private readonly store: Store,
     private readonly setup: RelaySetup,
   ) {
@@ -166,7 +166,7 @@ export class Relay {
     if (batch === OCCUPIED) return OCCUPIED;
     if (!batch) return;
     const { source, position, to } = batch;
-    const answer = await this.store.carry(queue, batch.jobs, { source, from: position, to });
+    const answer = await this.store.addFromSource(queue, batch.jobs, { source, from: position, to });
     if (answer === 'stale') return this.#compare(queue, batch);
     // Should this not come about, the store knows better than the file, and the next batch finds out.
     while (this.ledger.write(() => this.ledger.confirm(queue, source, to)) === OCCUPIED) {
@@ -180,7 +180,7 @@ export class Relay {
    * that of a row, or the file has moved on meanwhile. If neither, one of the two has gone back in time.
    */
   async #compare(queue: string, seen: Batch): Promise<undefined | typeof OCCUPIED> {
-    const theirs = await this.store.carried(queue, seen.source);
+    const theirs = await this.store.sourcePosition(queue, seen.source);
     const verdict = this.ledger.write(() => {
       const stand = this.ledger.stand(queue);
       if (stand?.source !== seen.source || stand.position !== seen.position || theirs === stand.position) return false;

@@ -1,8 +1,8 @@
 import { writeSync } from 'node:fs';
 import { CroreError } from '../errors.js';
+import { type Log, openLog } from '../process/log.js';
 import { redact, redactUrl } from '../redact.js';
 import { type Options, parseArgs } from './args.js';
-import { type Log, openLog } from './log.js';
 import { parseUrl, type Target } from './url.js';
 
 const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
@@ -33,9 +33,9 @@ async function start(options: Options, target: Target, log: Log): Promise<number
   // `ps` shows the command line to everybody on the machine.
   if (redactUrl(options.url) !== options.url) process.title = 'w8y';
   if (options.prefix === '') log(`warning: no key prefix, so the keys are list and ${options.lockName}:ITEM`);
-  const { openStore } = await import('./open.js');
+  const { openRingStore } = await import('./open.js');
   const { Runner } = await import('./runner.js');
-  const store = await openStore(target, options);
+  const store = await openRingStore(target, options);
   const runner = new Runner(options, store, log);
   const unhook = hook(runner);
   try {

@@ -2,16 +2,16 @@ import type { RingLayout, RingStore } from './store.js';
 import type { Target } from './url.js';
 
 /** Each kind of store loads only what it needs, and connects on first use. */
-export async function openStore(target: Target, layout: RingLayout): Promise<RingStore> {
+export async function openRingStore(target: Target, layout: RingLayout): Promise<RingStore> {
   if (target.kind === 'sqlite') {
     const { SqliteRing } = await import('./sqlite.js');
     return new SqliteRing(target.file, layout);
   }
-  const { RedisRing } = await import('./redis.js');
+  const { RedisRing } = await import('./redis/store.js');
   if (target.kind === 'socket') {
-    const { Connection } = await import('./connection.js');
+    const { Connection } = await import('./redis/connection.js');
     return new RedisRing(new Connection(target), layout);
   }
-  const { manyHosts } = await import('./manyhosts.js');
+  const { manyHosts } = await import('./redis/cluster.js');
   return new RedisRing(manyHosts(target, layout.prefix), layout);
 }

@@ -1,10 +1,10 @@
 import { CroreError } from '../errors.js';
-import { Pause } from './clock.js';
-import { Keeper, type Lease, type Loss } from './keeper.js';
-import { openStore } from './open.js';
+import { Pause } from '../process/clock.js';
+import { type HeldLock, LockRefresher, type Loss } from './lock-refresher.js';
+import { openRingStore } from './open.js';
+import { type Found, Idle, longestPause, Pass } from './ring-pass.js';
 import type { RingStore } from './store.js';
 import { parseUrl } from './url.js';
-import { type Found, Idle, longestPause, Pass } from './walker.js';
 
 export interface RingOptions {
   /** What stands before the names of all keys; one `:` is added where it lacks. Default: none. */
@@ -37,14 +37,14 @@ export async function openRing(url = 'redis://localhost:6379', options: RingOpti
   if (!(expiry >= 1)) throw new CroreError('BAD_OPTION', `expiry ${expiry}: must be at least 1 second`);
   if (!(rest >= 0)) throw new CroreError('BAD_OPTION', `rest ${rest}: must not be negative`);
   const expiryMs = expiry * 1000;
-  const store = await openStore(parseUrl(url), { prefix, lockName, expiryMs });
+  const store = await openRingStore(parseUrl(url), { prefix, lockName, expiryMs });
   return new Ring(store, expiryMs, rest * 1000, patience);
 }
 
 /** Walks for ever: `for await (const item of ring)`. The lock is held while the body runs. */
 export class Ring implements AsyncIterable<RingItem> {
-  private readonly keeper: Keeper;
-  private readonly aborts = new Map<Lease, AbortController>();
+  private readonly keeper: LockRefresher;
+  private readonly aborts = new Map<HeldLock, AbortController>();
   private readonly sleepers = new Set<Pause>();
   private closed = false;
 
@@ -55,8 +55,8 @@ export class Ring implements AsyncIterable<RingItem> {
     private readonly restMs: number,
     private readonly patience: number,
   ) {
-    const lost = (lease: Lease, loss: Loss): void => this.aborts.get(lease)?.abort(lostError(lease, loss));
-    this.keeper = new Keeper(store, expiryMs, { retaken: () => {}, lost });
+    const lost = (lease: HeldLock, loss: Loss): void => this.aborts.get(lease)?.abort(lostError(lease, loss));
+    this.keeper = new LockRefresher(store, expiryMs, { retaken: () => {}, lost });
   }
 
   /** Appends items at the right end; resolves with the ring's new length. */
@@ -132,7 +132,7 @@ export class Ring implements AsyncIterable<RingItem> {
     return { bytes: found.item, text, signal: abort.signal, release, toString: () => text };
   }
 
-  private async release(lease: Lease): Promise<void> {
+  private async release(lease: HeldLock): Promise<void> {
     if (!this.aborts.has(lease)) return;
     this.keeper.drop(lease);
     try {
@@ -162,7 +162,7 @@ function bytesOf(item: string | Uint8Array): Buffer {
   return typeof item === 'string' ? Buffer.from(item, 'utf8') : Buffer.from(item);
 }
 
-function lostError(lease: Lease, loss: Loss): CroreError {
+function lostError(lease: HeldLock, loss: Loss): CroreError {
   const why = loss === 'foreign' ? 'somebody else has it' : 'it could not be refreshed in time';
   return new CroreError('LEASE_LOST', `the lock of ${lease.item.toString()} is lost: ${why}`);
 }

@@ -1,13 +1,13 @@
+import type { ChildExit } from '../process/child.js';
+import { now, Pause } from '../process/clock.js';
+import { type Log, openAppend, showItem, writeLine } from '../process/log.js';
 import type { Options } from './args.js';
-import type { Outcome } from './child.js';
-import { now, Pause } from './clock.js';
-import { isPassing } from './failure.js';
-import { Keeper, type Lease, type Loss } from './keeper.js';
-import { type Log, openAppend, showItem, writeLine } from './log.js';
+import type { ChildLauncher } from './child-launcher.js';
+import { type HeldLock, LockRefresher, type Loss } from './lock-refresher.js';
+import { isPassing } from './redis/failure.js';
+import { type Found, Idle, longestPause, Pass } from './ring-pass.js';
+import type { RunningChild } from './running-child.js';
 import type { RingStore } from './store.js';
-import { type Found, Idle, longestPause, Pass } from './walker.js';
-import type { Work } from './work.js';
-import type { Workshop } from './workshop.js';
 
 const LOST = 75;
 const FOREVER = 2 ** 31 - 1;
@@ -16,12 +16,12 @@ const PATIENCE = 5000;
 
 /** Walks a ring and keeps up to `jobs` children at work on its items, until something says that it is over. */
 export class Runner {
-  private readonly keeper: Keeper;
+  private readonly keeper: LockRefresher;
   private readonly idle: Idle;
-  private readonly works = new Set<Work>();
+  private readonly works = new Set<RunningChild>();
   private readonly refused = new Set<string>();
   private readonly pause = new Pause();
-  private workshop: Workshop | undefined;
+  private workshop: ChildLauncher | undefined;
   private readonly joblog: number | undefined;
   private readonly most: number;
   private pass: Pass | undefined;
@@ -37,8 +37,11 @@ export class Runner {
     private readonly log: Log,
   ) {
     const { expiryMs, joblog, maxItems, continuous, jobs } = options;
-    const events = { retaken: (lease: Lease) => this.retaken(lease), lost: (l: Lease, why: Loss) => this.lost(l, why) };
-    this.keeper = new Keeper(store, expiryMs, events);
+    const events = {
+      retaken: (lease: HeldLock) => this.retaken(lease),
+      lost: (l: HeldLock, why: Loss) => this.lost(l, why),
+    };
+    this.keeper = new LockRefresher(store, expiryMs, events);
     this.idle = new Idle(longestPause(expiryMs));
     this.joblog = joblog === '' ? undefined : openAppend(joblog, 'job log');
     this.most = maxItems || (continuous ? Number.POSITIVE_INFINITY : jobs);
@@ -127,8 +130,8 @@ export class Runner {
   private async begin(found: Found): Promise<void> {
     // Loaded for the first child only: most starts of a single run find nothing to do.
     if (!this.workshop) {
-      const { Workshop } = await import('./workshop.js');
-      this.workshop = new Workshop(this.options, this.log);
+      const { ChildLauncher } = await import('./child-launcher.js');
+      this.workshop = new ChildLauncher(this.options, this.log);
     }
     const plan = this.workshop.plan(found.item);
     if (typeof plan === 'string') return this.refuse(found, plan);
@@ -149,7 +152,7 @@ export class Runner {
     this.log(`error: item ${shown} is skipped: ${why}`);
   }
 
-  private async finish(work: Work): Promise<void> {
+  private async finish(work: RunningChild): Promise<void> {
     const outcome = await work.outcome();
     const rest = outcome.failure ? 0 : this.options.restMs;
     this.record(work, outcome);
@@ -160,13 +163,13 @@ export class Runner {
     this.pause.wake();
   }
 
-  private conclude(work: Work, { code, failure }: Outcome): void {
+  private conclude(work: RunningChild, { code, failure }: ChildExit): void {
     const walksOn = this.most > 1 && !this.stopped && !failure && this.options.exitCodes.includes(code);
     if (work.ending === 'lost') this.stop(LOST);
     else if (!walksOn) this.stop(code);
   }
 
-  private record(work: Work, { code, signal, failure }: Outcome): void {
+  private record(work: RunningChild, { code, signal, failure }: ChildExit): void {
     const item = showItem(work.lease.item);
     const ms = now() - work.started;
     const seconds = (ms / 1000).toFixed(3);
@@ -177,7 +180,7 @@ export class Runner {
   }
 
   /** A lock that cannot be released ends by itself, so a failure is worth a second try and a line, no more. */
-  private async release(held: Found | Lease, rest: number, ours = true): Promise<void> {
+  private async release(held: Found | HeldLock, rest: number, ours = true): Promise<void> {
     for (const last of [false, true]) {
       try {
         const released = await this.store.release(held, rest, PATIENCE / 5);
@@ -189,11 +192,11 @@ export class Runner {
     }
   }
 
-  private retaken(lease: Lease): void {
+  private retaken(lease: HeldLock): void {
     this.log(`${showItem(lease.item)}: the lock was gone and is taken back`);
   }
 
-  private lost(lease: Lease, loss: Loss): void {
+  private lost(lease: HeldLock, loss: Loss): void {
     const work = [...this.works].find((each) => each.lease === lease);
     const why = loss === 'foreign' ? 'somebody else has the lock' : 'the lock could not be refreshed in time';
     const ends = this.options.onLost === 'term';

@@ -1,9 +1,9 @@
 import { closeSync, openSync } from 'node:fs';
 import { CroreError } from '../errors.js';
+import { now } from '../process/clock.js';
 import { type Database, openDatabase, type Row, type Statement } from '../store/sqlite/driver.js';
-import { now } from './clock.js';
-import { type RingKeys, ringKeys } from './keys.js';
-import type { Held, LockState, Look, RingLayout, RingStore } from './store.js';
+import { type RingKeys, ringKeys } from './redis/keys.js';
+import type { LockedItem, LockState, Look, RingLayout, RingStore } from './store.js';
 
 /**
  * Left is the lowest position; an INSERT that names none appends, as RPUSH does. Locks expire by the wall clock, the only
@@ -48,15 +48,15 @@ export class SqliteRing implements RingStore {
     return this.transact(within, () => this.takeNow(token, from, count));
   }
 
-  refresh(held: readonly Held[], within: number): Promise<LockState[]> {
+  refresh(held: readonly LockedItem[], within: number): Promise<LockState[]> {
     return this.transact(within, () => held.map((each) => this.refreshNow(each)));
   }
 
-  retake({ item, token }: Held, within: number): Promise<boolean> {
+  retake({ item, token }: LockedItem, within: number): Promise<boolean> {
     return this.transact(within, () => this.lock(item, token));
   }
 
-  release({ item, token }: Held, rest: number, within: number): Promise<boolean> {
+  release({ item, token }: LockedItem, rest: number, within: number): Promise<boolean> {
     const lock = this.keys.lock(item);
     return this.transact(within, () => {
       if (rest === 0) return this.change('DELETE FROM ring_lock WHERE lock = ? AND token = ?', lock, token);
@@ -108,7 +108,7 @@ export class SqliteRing implements RingStore {
     return { length, next: Number(moved.changes), item };
   }
 
-  private refreshNow({ item, token }: Held): LockState {
+  private refreshNow({ item, token }: LockedItem): LockState {
     const lock = this.keys.lock(item);
     const row = this.statement('SELECT token FROM ring_lock WHERE lock = ? AND until > ?').get(lock, Date.now());
     if (!row) return 'gone';

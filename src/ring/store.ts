@@ -1,5 +1,5 @@
 /** An item whose lock we set: the token proves that it is still ours. */
-export interface Held {
+export interface LockedItem {
   readonly item: Buffer;
   readonly token: Buffer;
 }
@@ -20,11 +20,11 @@ export interface RingStore {
   /** Looks at up to `count` items from index `from`, locks the first free one and rotates the ring just past it. */
   take(token: Buffer, from: number, count: number, within: number): Promise<Look>;
   /** Extends the locks that are still ours and says what became of each. */
-  refresh(held: readonly Held[], within: number): Promise<LockState[]>;
+  refresh(held: readonly LockedItem[], within: number): Promise<LockState[]>;
   /** Sets a lock that is gone again, with its old token; false when somebody else was faster. */
-  retake(held: Held, within: number): Promise<boolean>;
+  retake(held: LockedItem, within: number): Promise<boolean>;
   /** Frees the item, or leaves it locked for `rest` milliseconds more; false when the lock was not ours any longer. */
-  release(held: Held, rest: number, within: number): Promise<boolean>;
+  release(held: LockedItem, rest: number, within: number): Promise<boolean>;
   add(items: readonly Buffer[], within: number): Promise<number>;
   /** Removes every copy of the item and says how many there were. */
   remove(item: Buffer, within: number): Promise<number>;

@@ -1,4 +1,4 @@
-import type { HandStore } from './raw.js';
+import type { RawTaskStore } from './raw-store.js';
 import type { GivenClients } from './redis/connect.js';
 import { openSqlite } from './sqlite/open.js';
 import type { Store } from './store.js';
@@ -30,7 +30,7 @@ export async function openClients(
   clients: GivenClients,
   prefix: string,
   options: OpenStoreOptions,
-): Promise<HandStore> {
+): Promise<RawTaskStore> {
   const { openGiven } = await import('./redis/open.js');
   return openGiven(clients, prefix, options);
 }

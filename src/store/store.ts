@@ -1,6 +1,6 @@
 import type { Bytes, Entry, Job, Lease, NewJob, Spec, State } from '../job/job.js';
-import type { Move } from '../job/transitions.js';
-import type { RawStore } from './raw.js';
+import type { Outcome } from '../job/transitions.js';
+import type { RawStore } from './raw-store.js';
 
 /**
  * The contract every store keeps. Each verb is atomic (batches: per call, at most `MAX_BATCH` entries), costs O(batch)
@@ -12,46 +12,46 @@ export interface Store {
   /** A second connection for the heartbeat thread, as a URL to open there; absent where only this process can beat. */
   readonly threadUrl?: string;
   /** How many claims are worth having under way at once: one where calls are synchronous, more across a network. */
-  readonly lanes: number;
+  readonly maxParallelClaims: number;
   /** What an operator should know about how this store is set up (no persistence, an eviction policy …). */
   readonly warnings: readonly string[];
   /** Raw tasks by hand; absent behind a job server. */
   readonly raw?: RawStore;
 
   /** Puts raw tasks at the back. False: refused as a whole, the queue is full. */
-  push(queue: string, tasks: readonly Bytes[], limits?: Limits): Promise<boolean>;
+  push(queue: string, tasks: readonly Bytes[], limits?: Capacity): Promise<boolean>;
   /** Puts jobs. An unknown upstream refuses the whole call with UNKNOWN_UPSTREAM. */
-  add(queue: string, jobs: readonly NewJob[], limits?: Limits): Promise<AddOutcome[]>;
+  add(queue: string, jobs: readonly NewJob[], limits?: Capacity): Promise<AddOutcome[]>;
   /**
    * The same through a connection that the caller opened on this very store, as part of its transaction. Absent where
    * transactions cannot be shared.
    */
-  addIn?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Limits): AddOutcome[];
+  addIn?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Capacity): AddOutcome[];
   /** Puts jobs of an ordered source if the source stands at `mark.from`, and moves it to `mark.to` in the same step. */
-  carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'>;
+  addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'>;
   /** Where a source stands in a queue; empty at the beginning. It outlives the jobs, and `obliterate`. */
-  carried(queue: string, source: string): Promise<string>;
+  sourcePosition(queue: string, source: string): Promise<string>;
   /** Takes up to `n` entries for a worker whose session exists, and prolongs that session. */
-  claim(session: Beat, n: number): Promise<Claim>;
+  claim(session: WorkerSession, n: number): Promise<Claim>;
   /** Applies each move whose token still matches; false where it does not. */
   settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]>;
   /** Records progress or log lines of a running job; false when the lease is gone. */
-  note(queue: string, lease: Lease, note: Note): Promise<boolean>;
+  recordProgress(queue: string, lease: Lease, note: ProgressUpdate): Promise<boolean>;
 
   /** Opens a worker's session on a queue. After a session is lost its name must not be used again. */
-  join(queue: string, worker: string, session: Session): Promise<void>;
+  join(queue: string, worker: string, session: NewSession): Promise<void>;
   /** Prolongs sessions; false where one is gone. */
-  beat(sessions: readonly Beat[]): Promise<boolean[]>;
+  heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]>;
   /** Ends a session that holds nothing; one that still holds something is left to expire. */
   leave(queue: string, worker: string): Promise<void>;
   /** What a worker holds according to the store. */
-  held(queue: string, worker: string): Promise<Lease[]>;
+  leasesOf(queue: string, worker: string): Promise<Lease[]>;
 
   /** Promotes what is due, forgets what is no longer kept, and returns the entries of dead workers and ended reservations. */
-  sweep(queue: string, options: SweepOptions): Promise<Sweep>;
+  sweep(queue: string, options: SweepOptions): Promise<SweepResult>;
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]>;
-  list(queue: string, options: ListOptions): Promise<Page>;
+  list(queue: string, options: ListOptions): Promise<JobPage>;
   count(queue: string): Promise<Counts>;
   queues(): Promise<string[]>;
   workers(queue: string): Promise<WorkerInfo[]>;
@@ -60,36 +60,36 @@ export interface Store {
    * Success told without a token, by whoever was given a job before: active jobs, and those that were delivered, have not
    * been answered since and wait for their retry, are done. True where this call did it.
    */
-  report(queue: string, ids: readonly string[]): Promise<boolean[]>;
+  reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Cancels whatever has not ended; true where this call did it. */
   cancel(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Dead jobs go to the back of their line with fresh counts; true where this call did it. */
-  revive(queue: string, ids: readonly string[]): Promise<boolean[]>;
+  retryDead(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Drops the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
   pause(queue: string, paused: boolean): Promise<void>;
   isPaused(queue: string): Promise<boolean>;
   /** Sets how fast a queue may be worked off; what is absent is not limited. */
-  setPace(queue: string, pace: Pace): Promise<void>;
-  pace(queue: string): Promise<Pace>;
+  setLimits(queue: string, limits: QueueLimits): Promise<void>;
+  limits(queue: string): Promise<QueueLimits>;
   /** Forgets everything a queue holds, running work included. */
   obliterate(queue: string): Promise<void>;
 
   /** Puts a schedule; one that says the same in the same queue stays as it is, with its next tick. Returns what holds. */
   putSchedule(schedule: NewSchedule): Promise<Schedule>;
   /** Adds the jobs of a tick and sets the next one, if the schedule still says the same and the tick is still to come. */
-  fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
-  schedules(): Promise<Schedule[]>;
-  dropSchedule(name: string): Promise<boolean>;
+  fireSchedule(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
+  listSchedules(): Promise<Schedule[]>;
+  removeSchedule(name: string): Promise<boolean>;
 
   /** Asks for a `finished` signal about these jobs. */
-  await(queue: string, ids: readonly string[]): Promise<void>;
+  watchForEnd(queue: string, ids: readonly string[]): Promise<void>;
   /** Has what happens to the jobs of a queue written down for so many milliseconds; returns the position of the last event. */
-  record(queue: string, ms: number): Promise<string>;
+  recordEvents(queue: string, ms: number): Promise<string>;
   /** Events after a position, oldest first. */
-  events(queue: string, after: string, limit: number): Promise<EventPage>;
+  readEvents(queue: string, after: string, limit: number): Promise<EventPage>;
   /** Hears of work, ends and cancellations of a queue; returns the way to stop. Signals may be lost, never invented. */
-  listen(queue: string, listener: (signal: Signal) => void): () => void;
+  subscribe(queue: string, listener: (signal: Signal) => void): () => void;
   close(): Promise<void>;
 }
 
@@ -97,13 +97,13 @@ export interface Store {
  * A session whose name starts so belongs to a server that hands jobs on to others. When it ends, a job with a reservation
  * stays with whoever got it until the reservation ends; the rest has not been handed on and returns uncharged.
  */
-export const RELAY = 'relay:';
+export const SERVER_SESSION = 'relay:';
 
 /** Entries per atomic call. */
 export const MAX_BATCH = 1_000;
 
 /** Waiting entries a producer accepts in a queue; absent means no limit. */
-export interface Limits {
+export interface Capacity {
   count?: number;
   bytes?: number;
 }
@@ -115,7 +115,7 @@ export interface Rate {
 }
 
 /** How many entries may be leased at once and start per interval: of the whole queue, and of each group. */
-export interface Pace {
+export interface QueueLimits {
   concurrency?: number;
   rate?: Rate;
   group?: { concurrency?: number; rate?: Rate };
@@ -130,7 +130,7 @@ export const CREATED: AddOutcome = Object.freeze({ outcome: 'created' });
 export const FULL: AddOutcome = Object.freeze({ outcome: 'full' });
 
 /** A step of a source through its own order; positions are the source's own words, compared for equality. */
-export interface Mark {
+export interface SourceStep {
   source: string;
   from: string;
   to: string;
@@ -148,27 +148,27 @@ export interface Claim {
 
 export interface Settlement {
   lease: Lease;
-  move: Move;
+  move: Outcome;
   spec: Spec;
   priority: number;
   /** A raw task that fails gets this record. */
   record?: NewJob;
 }
 
-export interface Note {
+export interface ProgressUpdate {
   /** JSON text. */
   progress?: string;
   log?: string;
 }
 
-export interface Session {
+export interface NewSession {
   lease: number;
   info: string;
   /** When it is lost, its raw tasks return as they were, with no crash counted. */
   raw?: boolean;
 }
 
-export interface Beat {
+export interface WorkerSession {
   queue: string;
   worker: string;
   lease: number;
@@ -181,14 +181,14 @@ export interface SweepOptions {
 }
 
 /** An entry that must be settled by whoever swept it up. */
-export type Lost = Entry & {
+export type LostEntry = Entry & {
   why: 'worker' | 'reservation';
   /** A raw task whose session asked for its return as it was. */
   raw?: boolean;
 };
 
-export interface Sweep {
-  lost: Lost[];
+export interface SweepResult {
+  lost: LostEntry[];
   /** There was more to do than one call does. */
   more: boolean;
 }
@@ -217,7 +217,7 @@ export interface ListOptions {
   cursor?: string;
 }
 
-export interface Page {
+export interface JobPage {
   jobs: Job[];
   cursor?: string;
 }

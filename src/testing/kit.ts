@@ -8,9 +8,9 @@ import { openStore } from '../store/open.js';
 import type { Counts, Store, WorkerInfo } from '../store/store.js';
 import type { Worker } from '../worker/worker.js';
 import { seededRandom, VirtualClock } from './clock.js';
-import { Quiet, type Rest, type Restless } from './quiet.js';
+import { FaultyStore, STEPS, type Step } from './faulty-store.js';
+import { type BusyQueue, IdleCheck, type Rest } from './idle.js';
 import { Time } from './time.js';
-import { STEPS, type Step, Wire } from './wire.js';
 
 export interface TestingOptions {
   /** What the clock says at first; default 2030-01-01 00:00 UTC. */
@@ -54,8 +54,8 @@ export class Testing {
   readonly errors: Error[] = [];
   readonly #store: Store;
   readonly #clock: VirtualClock;
-  readonly #wire: Wire;
-  readonly #quiet: Quiet;
+  readonly #wire: FaultyStore;
+  readonly #quiet: IdleCheck;
   readonly #time: Time;
   readonly #patience: number;
   readonly #deaths = new Set<Promise<void>>();
@@ -68,11 +68,11 @@ export class Testing {
     this.#store = store;
     this.#clock = clock;
     this.#patience = patience;
-    this.#wire = new Wire(store);
+    this.#wire = new FaultyStore(store);
     const onError = (error: Error) => void this.errors.push(error);
     const random = seededRandom(seed);
     this.crore = new Crore(this.#wire.store, { timeout: 10_000, maxPayload: 1_048_576, onError, random });
-    this.#quiet = new Quiet(store, this.#wire, clock);
+    this.#quiet = new IdleCheck(store, this.#wire, clock);
     this.#time = new Time(clock, engineOf(this.crore), store, this.#wire);
   }
 
@@ -182,7 +182,7 @@ export class Testing {
     return rest;
   }
 
-  async #describe({ queue, ready, active, workers, paused, held }: Restless): Promise<string> {
+  async #describe({ queue, ready, active, workers, paused, held }: BusyQueue): Promise<string> {
     const { jobs } = await this.#store.list(queue, { state: active > 0 ? 'active' : 'ready', limit: 3 });
     const names = jobs.map((job) => `'${job.id}'`).join(', ');
     const why = paused
@@ -190,7 +190,7 @@ export class Testing {
       : workers === 0
         ? 'nobody works on it'
         : held
-          ? 'its pace lets nothing start until the clock is moved'
+          ? 'its limits lets nothing start until the clock is moved'
           : this.#clock.sleepers > 0
             ? 'its handlers sleep until the clock is moved'
             : `nothing has happened for ${this.#patience} ms`;

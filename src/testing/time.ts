@@ -3,8 +3,8 @@ import { sweepQueue } from '../engine/sweeper.js';
 import { CroreError } from '../errors.js';
 import type { Store } from '../store/store.js';
 import type { VirtualClock } from './clock.js';
-import { turns } from './quiet.js';
-import type { Wire } from './wire.js';
+import type { FaultyStore } from './faulty-store.js';
+import { turns } from './idle.js';
 
 /** How queues without a worker are looked after. */
 const CARE = { lease: 10_000, sweep: 1_000, maxCrashes: 3 };
@@ -17,7 +17,7 @@ export class Time {
     private readonly clock: VirtualClock,
     private readonly engine: Engine,
     private readonly real: Store,
-    private readonly wire: Wire,
+    private readonly wire: FaultyStore,
   ) {}
 
   async advance(ms: number, settle: () => Promise<void>): Promise<void> {
@@ -45,25 +45,25 @@ export class Time {
     this.clock.moveTo(at);
     this.wire.nextAt.clear();
     const sessions = [...this.wire.living.values()];
-    if (sessions.length > 0) await this.real.beat(sessions);
+    if (sessions.length > 0) await this.real.heartbeat(sessions);
     this.wire.sweeping = true;
     try {
-      await this.engine.duties.run();
+      await this.engine.maintenance.run();
       for (const queue of await this.real.queues()) {
         if (!sessions.some((session) => session.queue === queue)) await sweepQueue(this.engine, queue, CARE);
       }
     } finally {
       this.wire.sweeping = false;
     }
-    await this.engine.scheduler.run();
-    // What the pace of a queue held back may start now.
+    await this.engine.scheduleRunner.run();
+    // What the limits of a queue held back may start now.
     for (const { queue } of sessions) this.wire.tell(queue, { type: 'work' });
   }
 
   /** When something is due next: a job, a schedule, a dead worker's lease, a reservation, a sleeper. */
   async #nextEvent(): Promise<number> {
     const times = [this.clock.nextWake, ...this.wire.nextAt.values()];
-    for (const { next } of await this.real.schedules()) if (next !== undefined) times.push(next);
+    for (const { next } of await this.real.listSchedules()) if (next !== undefined) times.push(next);
     for (const queue of await this.real.queues()) {
       const { jobs } = await this.real.list(queue, { state: 'scheduled', limit: 1 });
       times.push(...jobs.map((job) => job.runAt!));

@@ -13,7 +13,7 @@ export interface WorkOptions {
   /** A worker not heard of for this long is dead and its jobs go to others; default 10 s. */
   lease?: Duration;
   /** Time between heartbeats; default 3 s, at most a third of the lease. */
-  beat?: Duration;
+  heartbeat?: Duration;
   /** Time between rounds that look for dead workers and due jobs; default 1 s, at most half of the lease. */
   sweep?: Duration;
   /** A main loop that stands still for this long counts as hung, and the worker as dead; default 60 s. */
@@ -33,7 +33,7 @@ export interface ResolvedWorkOptions {
   backoff: ((attempt: number, error: unknown) => Duration) | undefined;
   tasks: 'bytes' | 'text' | 'json';
   lease: number;
-  beat: number;
+  heartbeat: number;
   sweep: number;
   hung: number;
   maxCrashes: number;
@@ -61,7 +61,7 @@ const KNOWN = [
   'backoff',
   'tasks',
   'lease',
-  'beat',
+  'heartbeat',
   'sweep',
   'hung',
   'maxCrashes',
@@ -79,9 +79,9 @@ export function resolveWorkOptions(options: WorkOptions = {}): ResolvedWorkOptio
     return ms;
   };
   const lease = time(options.lease, 'lease', DEFAULTS.lease, 100);
-  const beat = time(options.beat, 'beat', Math.min(DEFAULTS.beat, Math.floor(lease / 3)), 10);
+  const beat = time(options.heartbeat, 'heartbeat', Math.min(DEFAULTS.beat, Math.floor(lease / 3)), 10);
   if (beat * 2 > lease)
-    throw new CroreError('BAD_OPTION', `beat (${beat} ms) must be at most half of the lease (${lease} ms)`);
+    throw new CroreError('BAD_OPTION', `heartbeat (${beat} ms) must be at most half of the lease (${lease} ms)`);
   // A sweep that finds the last one older than a lease only grants time: rarer ones would never take anything back.
   const sweep = time(options.sweep, 'sweep', Math.min(DEFAULTS.sweep, Math.floor(lease / 3)), 10);
   if (sweep * 2 > lease) {
@@ -92,7 +92,7 @@ export function resolveWorkOptions(options: WorkOptions = {}): ResolvedWorkOptio
     backoff: checkFunction(options.backoff, 'backoff'),
     tasks: checkOneOf(options.tasks ?? DEFAULTS.tasks, 'tasks', ['bytes', 'text', 'json']),
     lease,
-    beat,
+    heartbeat: beat,
     sweep,
     hung: time(options.hung, 'hung', DEFAULTS.hung, 100),
     maxCrashes: checkInteger(options.maxCrashes ?? DEFAULTS.maxCrashes, 'maxCrashes', 1),

@@ -2,7 +2,7 @@ import { encodeValue } from '../engine/payload.js';
 import { taskRecord } from '../engine/sweeper.js';
 import { isFatal } from '../errors.js';
 import { milliseconds } from '../job/duration.js';
-import { die, expire, fail, finish, type Move, release, snooze } from '../job/transitions.js';
+import { die, expire, fail, finish, type Outcome, release, snooze } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
 import type { ResolvedWorkOptions } from './options.js';
 import type { RunningJob } from './running.js';
@@ -19,7 +19,7 @@ const LONGEST_ERROR = 4_096;
 
 /** The handler returned. */
 export function returned(job: RunningJob<unknown>, value: unknown, context: OutcomeContext): Settlement {
-  if (job.released) return givenBack(job, context);
+  if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (value === undefined) return settlement(job, finish(job), context);
   try {
@@ -32,7 +32,7 @@ export function returned(job: RunningJob<unknown>, value: unknown, context: Outc
 
 /** The handler threw. */
 export function threw(job: RunningJob<unknown>, error: unknown, context: OutcomeContext): Settlement {
-  if (job.released) return givenBack(job, context);
+  if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (job.stopped) return settlement(job, release(job), context);
   const message = messageOf(error);
@@ -44,7 +44,7 @@ export function threw(job: RunningJob<unknown>, error: unknown, context: Outcome
   );
 }
 
-export function givenBack(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
+export function released(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
   return settlement(job, release(job), context);
 }
 
@@ -62,7 +62,7 @@ export function expired(job: RunningJob<unknown>, context: OutcomeContext): Sett
 }
 
 /** A raw task that has to be remembered gets a record; one that is done or goes back needs none. */
-function settlement(job: RunningJob<unknown>, move: Move, context: OutcomeContext): Settlement {
+function settlement(job: RunningJob<unknown>, move: Outcome, context: OutcomeContext): Settlement {
   const { lease, spec, priority } = job;
   const { task } = job.entry;
   if (task === undefined || move.to === 'done' || move.to === 'ready') return { lease, move, spec, priority };

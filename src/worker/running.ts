@@ -2,7 +2,7 @@ import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import type { Entry, Job, Lease, Spec } from '../job/job.js';
 import type { Counted } from '../job/transitions.js';
-import type { Note } from '../store/store.js';
+import type { ProgressUpdate } from '../store/store.js';
 
 /** The job as a handler sees it. */
 export interface ActiveJob<T> {
@@ -55,7 +55,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     readonly entry: Entry,
     fallback: { spec: Spec },
     private readonly read: (entry: Entry) => T,
-    private readonly note: (lease: Lease, note: Note) => Promise<boolean>,
+    private readonly note: (lease: Lease, note: ProgressUpdate) => Promise<boolean>,
   ) {
     const job: Partial<Job> = entry.job ?? {};
     this.lease = entry.lease;
@@ -124,7 +124,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     this.released = true;
   }
 
-  async #write(note: Note): Promise<void> {
+  async #write(note: ProgressUpdate): Promise<void> {
     if (await this.note(this.lease, note)) return;
     const error = new CroreError('LEASE_LOST', `the lease of ${describeEntry(this)} is gone`);
     this.stop(error);

@@ -6,7 +6,7 @@ const RETRY_PAUSE = 200;
 const BACKLOG = 5_000;
 
 /** Reports outcomes in bulk, one batch per turn of the event loop, and again when the store did not answer. */
-export class Settler {
+export class SettlementBatcher {
   #waiting: Settlement[] = [];
   #scheduled = false;
   readonly #batches = new Set<Settlement[]>();

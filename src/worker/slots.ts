@@ -1,13 +1,13 @@
 import type { Engine } from '../engine/engine.js';
 import { CroreError, Fatal, isCroreError } from '../errors.js';
 import type { Entry, Lease } from '../job/job.js';
-import type { Note } from '../store/store.js';
+import type { ProgressUpdate } from '../store/store.js';
 import { Deadlines } from './deadlines.js';
 import type { ResolvedWorkOptions } from './options.js';
-import { expired, givenBack, type OutcomeContext, overran, returned, TASK, threw } from './outcome.js';
+import { expired, type OutcomeContext, overran, released, returned, TASK, threw } from './outcome.js';
 import { Prefetch } from './prefetch.js';
 import { type ActiveJob, RunningJob } from './running.js';
-import type { Settler } from './settler.js';
+import type { SettlementBatcher } from './settler.js';
 
 /** The user's handler, and how it comes by its payload. */
 export interface Prepare<T> {
@@ -38,7 +38,7 @@ export class Slots<T> {
   readonly #running = new Map<string, RunningJob<T>>();
   readonly #reservations: Deadlines<RunningJob<T>>;
   readonly #prefetch: Prefetch;
-  readonly #note: (lease: Lease, note: Note) => Promise<boolean>;
+  readonly #note: (lease: Lease, note: ProgressUpdate) => Promise<boolean>;
   #waiting: RunningJob<T>[] = [];
   /** Handlers that still run though their job was taken away: they keep their slot. */
   #zombies = 0;
@@ -52,7 +52,7 @@ export class Slots<T> {
 
   constructor(
     setup: SlotsSetup<T>,
-    private readonly settler: Settler,
+    private readonly settler: SettlementBatcher,
     private readonly freed: () => void,
   ) {
     const { engine, options, maxPayload } = setup;
@@ -60,7 +60,7 @@ export class Slots<T> {
     this.#context = { options, random: engine.random, now: () => engine.store.now(), maxPayload };
     this.#reservations = new Deadlines((job) => this.#overrun(job));
     this.#prefetch = new Prefetch(options.concurrency);
-    this.#note = (lease, note) => engine.store.note(setup.queue, lease, note);
+    this.#note = (lease, note) => engine.store.recordProgress(setup.queue, lease, note);
   }
 
   /** How many more entries can be used now. */
@@ -73,7 +73,9 @@ export class Slots<T> {
 
   /** A good size for a claim: part of what is fed ahead, so that several are under way; one where nothing is. */
   get share(): number {
-    return this.#cautious ? 1 : Math.max(1, Math.floor(this.#prefetch.ahead / this.#setup.engine.store.lanes));
+    return this.#cautious
+      ? 1
+      : Math.max(1, Math.floor(this.#prefetch.ahead / this.#setup.engine.store.maxParallelClaims));
   }
 
   /** Entries wait for a free slot. */
@@ -133,16 +135,16 @@ export class Slots<T> {
   giveBackWaiting(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const job of waiting) this.#report(job, givenBack(job, this.#context));
+    for (const job of waiting) this.#report(job, released(job, this.#context));
   }
 
   giveBackRunning(reason: Error): void {
     if (this.#alone && !this.#running.has(this.#alone.token)) {
-      this.#report(this.#alone, givenBack(this.#alone, this.#context));
+      this.#report(this.#alone, released(this.#alone, this.#context));
       this.#alone = undefined;
     }
     for (const job of [...this.#running.values()]) {
-      this.#report(job, givenBack(job, this.#context));
+      this.#report(job, released(job, this.#context));
       this.#bury(job, reason);
     }
   }
@@ -221,7 +223,7 @@ export class Slots<T> {
     }
   }
 
-  #ended(job: RunningJob<T>, startedAt: number, settle: () => Parameters<Settler['report']>[0]): void {
+  #ended(job: RunningJob<T>, startedAt: number, settle: () => Parameters<SettlementBatcher['report']>[0]): void {
     this.#progressAt = performance.now();
     this.#prefetch.took(this.#progressAt - startedAt);
     if (this.#alone === job) this.#alone = undefined;
@@ -236,7 +238,7 @@ export class Slots<T> {
     if (this.#running.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
   }
 
-  #report(job: RunningJob<T>, settlement: Parameters<Settler['report']>[0]): void {
+  #report(job: RunningJob<T>, settlement: Parameters<SettlementBatcher['report']>[0]): void {
     if (job.spec.reservation > 0) this.#reservations.delete(job);
     this.settler.report(settlement);
   }
@@ -246,7 +248,7 @@ export class Slots<T> {
     const started = this.#running.has(job.token);
     this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
     // One that never started has not failed: it goes back.
-    this.settler.report(started ? overran(job, this.#context) : givenBack(job, this.#context));
+    this.settler.report(started ? overran(job, this.#context) : released(job, this.#context));
     if (this.#alone === job) this.#alone = undefined;
     if (started) this.#bury(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
   }

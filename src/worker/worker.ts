@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Engine } from '../engine/engine.js';
 import { CroreError } from '../errors.js';
-import type { Beat, Signal } from '../store/store.js';
-import type { Heart } from './heart.js';
-import { Intake } from './intake.js';
+import type { Signal, WorkerSession } from '../store/store.js';
+import { Claimer } from './claimer.js';
+import type { Heartbeat } from './heartbeat.js';
 import type { ResolvedWorkOptions } from './options.js';
-import { Settler } from './settler.js';
+import { SettlementBatcher } from './settler.js';
 import { type Prepare, Slots } from './slots.js';
 
 export interface WorkerSetup<T> {
   engine: Engine;
-  heart: Heart;
+  heartbeat: Heartbeat;
   queue: string;
   options: ResolvedWorkOptions;
   maxPayload: number;
@@ -23,18 +23,18 @@ export interface WorkerSetup<T> {
 const REJOIN_PAUSE = 250;
 
 /**
- * Works on a queue until closed. It has a session in the store, kept alive by the heart; what it claims goes through
+ * Works on a queue until closed. It has a session in the store, kept alive by the heartbeat; what it claims goes through
  * `Intake`, runs in `Slots`, and is reported by `Settler`. A lost session is replaced by a new one under a new name.
  */
 export class Worker<T> {
   readonly #setup: WorkerSetup<T>;
-  readonly #intake: Intake;
+  readonly #intake: Claimer;
   readonly #slots: Slots<T>;
-  readonly #settler: Settler;
+  readonly #settler: SettlementBatcher;
   readonly #unwatch: () => void;
-  readonly #unlisten: () => void;
+  readonly #unsubscribe: () => void;
   readonly #ready: Promise<void>;
-  #session: Beat;
+  #session: WorkerSession;
   #joined = false;
   #joining: Promise<void>;
   #closing: Promise<void> | undefined;
@@ -43,7 +43,7 @@ export class Worker<T> {
     const { engine, queue, options } = setup;
     this.#setup = setup;
     this.#session = this.#newSession();
-    this.#settler = new Settler(
+    this.#settler = new SettlementBatcher(
       engine.store,
       queue,
       setup.onError,
@@ -51,16 +51,16 @@ export class Worker<T> {
       () => this.#intake.reconcile(),
     );
     this.#slots = new Slots(setup, this.#settler, () => this.#intake.fill());
-    this.#intake = new Intake(engine.store, queue, options.concurrency, this.#slots, this.#settler, {
+    this.#intake = new Claimer(engine.store, queue, options.concurrency, this.#slots, this.#settler, {
       session: () => (this.#joined && !this.#closing ? this.#session : undefined),
       lost: () => this.#lost('its session is gone'),
       onError: setup.onError,
     });
-    const stops = [engine.duties.watch(queue, options), engine.scheduler.watch()];
+    const stops = [engine.maintenance.watch(queue, options), engine.scheduleRunner.watch()];
     this.#unwatch = () => {
       for (const stop of stops) stop();
     };
-    this.#unlisten = engine.store.listen(queue, (signal) => this.#hear(signal));
+    this.#unsubscribe = engine.store.subscribe(queue, (signal) => this.#onSignal(signal));
     this.#joining = this.#join();
     this.#ready = this.#joining;
   }
@@ -81,14 +81,14 @@ export class Worker<T> {
     return this.#closing;
   }
 
-  #newSession(): Beat {
+  #newSession(): WorkerSession {
     const { queue, options } = this.#setup;
     const base = options.name ?? `${hostname()}-${process.pid}`;
     return { queue, worker: `${base}-${randomBytes(4).toString('hex')}`, lease: options.lease };
   }
 
   async #join(): Promise<void> {
-    const { engine, heart, queue, options } = this.#setup;
+    const { engine, heartbeat, queue, options } = this.#setup;
     const info = JSON.stringify({
       host: hostname(),
       pid: process.pid,
@@ -100,8 +100,8 @@ export class Worker<T> {
       try {
         await engine.store.join(queue, session.worker, { lease: options.lease, info });
         if (this.#closing) return;
-        heart.add(
-          { ...session, beat: options.beat, hung: options.hung },
+        heartbeat.add(
+          { ...session, beat: options.heartbeat, hung: options.hung },
           {
             lost: () => this.#lost('its heartbeat came too late', session),
             late: (recovered) => this.#late(recovered),
@@ -117,7 +117,7 @@ export class Worker<T> {
     }
   }
 
-  #hear(signal: Signal): void {
+  #onSignal(signal: Signal): void {
     switch (signal.type) {
       case 'work':
         this.#intake.wake();
@@ -135,12 +135,12 @@ export class Worker<T> {
   }
 
   /** Everything in hand belongs to others now: handlers are told, their results ignored, a new session is opened. */
-  #lost(why: string, session: Beat = this.#session): void {
+  #lost(why: string, session: WorkerSession = this.#session): void {
     if (session !== this.#session || this.#closing) return;
-    const { heart, queue, onError } = this.#setup;
+    const { heartbeat, queue, onError } = this.#setup;
     const error = new CroreError('LEASE_LOST', `worker ${session.worker} of queue '${queue}' lost its leases: ${why}`);
     onError(error, 'session');
-    heart.remove(session.worker);
+    heartbeat.remove(session.worker);
     this.#joined = false;
     this.#slots.abandon(error);
     this.#settler.abandon();
@@ -159,7 +159,7 @@ export class Worker<T> {
   }
 
   async #close(): Promise<void> {
-    const { engine, heart, queue, options } = this.#setup;
+    const { engine, heartbeat, queue, options } = this.#setup;
     this.#intake.close();
     this.#settler.hurry();
     await this.#joining;
@@ -168,9 +168,9 @@ export class Worker<T> {
     await this.#slots.drained(options.grace);
     this.#slots.giveBackRunning(new CroreError('CLOSED', 'the worker was closed'));
     await this.#settler.flushed();
-    this.#unlisten();
+    this.#unsubscribe();
     this.#unwatch();
-    heart.remove(this.#session.worker);
+    heartbeat.remove(this.#session.worker);
     await engine.store.leave(queue, this.#session.worker).catch(() => {}); // it expires by itself
     this.#setup.onClosed(this);
   }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { checkInteger, checkName, checkOptions, describe } from '../engine/check.js';
-import type { Care } from '../engine/duties.js';
+import type { SweepPolicy } from '../engine/maintenance.js';
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
 import { openClients, openStore } from '../store/open.js';
-import type { HandStore } from '../store/raw.js';
+import type { RawTaskStore } from '../store/raw-store.js';
 import { isNodeRedis } from '../store/redis/node-redis.js';
 import { parseStoreUrl } from '../store/url.js';
 
@@ -50,12 +50,12 @@ export interface WorqrOptions {
 }
 
 export interface ResolvedOptions {
-  open: () => Promise<HandStore>;
+  open: () => Promise<RawTaskStore>;
   workerId: string;
   /** Milliseconds; a century for a permanent worker. */
   lease: number;
   permanent: boolean;
-  beat: number;
+  heartbeatEvery: number;
   cleanup: number;
   /** Milliseconds between `debug` events, if any are wanted. */
   debug: number | undefined;
@@ -111,7 +111,7 @@ export function resolveOptions(redis: string | WorqrRedisOptions, options: Worqr
     workerId: options.workerId === undefined ? randomUUID() : checkName(options.workerId, 'workerId'),
     lease,
     permanent,
-    beat,
+    heartbeatEvery: beat,
     cleanup: ms('workerCleanupInterval'),
     debug: checkFlag(options.debugMode, 'debugMode') ? debugInterval : undefined,
     binary: checkFlag(options.binary, 'binary'),
@@ -120,7 +120,7 @@ export function resolveOptions(redis: string | WorqrRedisOptions, options: Worqr
 }
 
 /** How an instance looks after queues: often enough that a gap between sweeps tells of a store that stood still. */
-export function careOf({ lease, cleanup }: ResolvedOptions): Care {
+export function sweepPolicyOf({ lease, cleanup }: ResolvedOptions): SweepPolicy {
   const standstill = Math.min(lease, STANDSTILL);
   const sweep = Math.max(5, Math.min(SWEEP, cleanup, Math.floor(standstill / 3)));
   return { lease: standstill, sweep, maxCrashes: 3 };
@@ -146,7 +146,7 @@ function resolveOpener(
   redis: string | WorqrRedisOptions,
   prefix: string | undefined,
   timeout: number,
-): () => Promise<HandStore> {
+): () => Promise<RawTaskStore> {
   if (prefix !== undefined) checkPrefix(prefix);
   if (typeof redis === 'string') return openerOfUrl(redis, prefix, timeout);
   checkOptions(redis, KNOWN_REDIS, 'Worqr Redis options');
@@ -170,11 +170,11 @@ function checkPrefix(prefix: unknown): void {
   throw new CroreError('BAD_OPTION', `redisKeyPrefix ${describe(prefix)} must be text without braces or NUL`);
 }
 
-function openerOfUrl(url: string, prefix: string | undefined, timeout: number): () => Promise<HandStore> {
+function openerOfUrl(url: string, prefix: string | undefined, timeout: number): () => Promise<RawTaskStore> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'grpc')
     throw new CroreError('BAD_URL', `Worqr needs a store of its own, sqlite: or redis:, not '${redactUrl(url)}'`);
-  const open = (full: string) => openStore(full, { timeout }) as Promise<HandStore>;
+  const open = (full: string) => openStore(full, { timeout }) as Promise<RawTaskStore>;
   if (parsed.kind === 'sqlite') return () => open(url);
   const chosen = /[?&]prefix=/.test(url) ? parsed.prefix : undefined;
   if (chosen !== undefined && prefix !== undefined && chosen !== prefix) {

@@ -1,11 +1,11 @@
-import type { Care } from '../engine/duties.js';
+import type { SweepPolicy } from '../engine/maintenance.js';
 import { sweepQueue } from '../engine/sweeper.js';
-import { ROLL } from '../store/raw.js';
-import type { Desk } from './link.js';
+import { WORKER_REGISTRY } from '../store/raw-store.js';
 import { workerOf } from './names.js';
+import type { OpenConnection } from './store-connection.js';
 
 /** A worker as the roll knows it. */
-export interface Enrolled {
+export interface RegisteredWorker {
   session: string;
   workerId: string;
   deadline: number;
@@ -23,15 +23,15 @@ export class Supervisor {
   #running: Promise<void> | undefined;
 
   constructor(
-    private readonly desk: () => Promise<Desk>,
+    private readonly desk: () => Promise<OpenConnection>,
     /** How a queue is looked after: as often as its shortest lease asks for. */
-    private readonly care: Care,
+    private readonly care: SweepPolicy,
   ) {}
 
   /** Everybody on the roll, dead or alive. */
-  async roll(): Promise<Enrolled[]> {
+  async roll(): Promise<RegisteredWorker[]> {
     const { store } = await this.desk();
-    return (await store.workers(ROLL)).map(({ id, deadline, info }) => ({
+    return (await store.workers(WORKER_REGISTRY)).map(({ id, deadline, info }) => ({
       session: id,
       workerId: workerOf(id),
       deadline,
@@ -39,7 +39,7 @@ export class Supervisor {
     }));
   }
 
-  async living(): Promise<Enrolled[]> {
+  async living(): Promise<RegisteredWorker[]> {
     const { store } = await this.desk();
     return (await this.roll()).filter(({ deadline }) => deadline > store.now());
   }
@@ -61,14 +61,14 @@ export class Supervisor {
 
   async failSessions(enrolled: string, queues: readonly (readonly [string, string])[]): Promise<void> {
     const { store } = await this.desk();
-    await store.raw.doom(ROLL, enrolled);
+    await store.raw.expireSession(WORKER_REGISTRY, enrolled);
     await Promise.all(queues.map(([queue, session]) => this.failSession(queue, session)));
-    await store.raw.bury(ROLL, enrolled);
+    await store.raw.removeSession(WORKER_REGISTRY, enrolled);
   }
 
   async failSession(queue: string, session: string): Promise<void> {
     const { store } = await this.desk();
-    await store.raw.doom(queue, session);
+    await store.raw.expireSession(queue, session);
     await this.#returnWork(queue, session);
   }
 
@@ -80,7 +80,7 @@ export class Supervisor {
     await Promise.all(expired.map((worker) => this.#retire(worker)));
   }
 
-  async #retire({ session, deadline, queues }: Enrolled): Promise<void> {
+  async #retire({ session, deadline, queues }: RegisteredWorker): Promise<void> {
     const { store } = await this.desk();
     const work = Object.entries(queues);
     const done = await Promise.all(work.map(([queue, name]) => this.#returnWork(queue, name)));
@@ -89,7 +89,7 @@ export class Supervisor {
     const first = this.#seen.get(session) ?? performance.now();
     this.#seen.set(session, first);
     if (work.length === 0 && deadline >= 0 && performance.now() - first < this.care.lease) return;
-    await store.raw.bury(ROLL, session);
+    await store.raw.removeSession(WORKER_REGISTRY, session);
     this.#seen.delete(session);
   }
 

@@ -2,7 +2,7 @@ import { describe } from '../engine/check.js';
 import { checkSize, encodeValue } from '../engine/payload.js';
 import { CroreError } from '../errors.js';
 import type { Bytes } from '../job/job.js';
-import { MAX_GROUP } from '../store/raw.js';
+import { MAX_GROUP } from '../store/raw-store.js';
 
 const MAX_TASK = 16 * 1024 * 1024;
 /** Bytes of all tasks of one call. */

@@ -2,13 +2,19 @@ import { EventEmitter } from 'node:events';
 import { checkName } from '../engine/check.js';
 import { CroreError } from '../errors.js';
 import type { Bytes } from '../job/job.js';
-import { type Desk, Link } from './link.js';
-import { Member } from './member.js';
+import { EventBridge } from './event-bridge.js';
 import { parseProcessId, processId } from './names.js';
-import { careOf, type ResolvedOptions, resolveOptions, type WorqrOptions, type WorqrRedisOptions } from './options.js';
+import {
+  type ResolvedOptions,
+  resolveOptions,
+  sweepPolicyOf,
+  type WorqrOptions,
+  type WorqrRedisOptions,
+} from './options.js';
+import { type OpenConnection, StoreConnection } from './store-connection.js';
 import { Supervisor } from './supervisor.js';
 import { fromBytes, type Process, toBytes, toGroup, toResult } from './tasks.js';
-import { Voice } from './voice.js';
+import { WorqrSession } from './worker-session.js';
 
 /** What `debug` tells of an instance. */
 export interface DebugInfo {
@@ -27,13 +33,13 @@ const SLOW_POLL = 5_000;
  */
 export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   readonly #options: ResolvedOptions;
-  readonly #link: Link;
-  readonly #voice: Voice;
+  readonly #link: StoreConnection;
+  readonly #voice: EventBridge;
   readonly #supervisor: Supervisor;
   /** What a started worker does again and again. */
   readonly #duties: NodeJS.Timeout[] = [];
   #debugTimer: NodeJS.Timeout | undefined;
-  #member: Member | undefined;
+  #member: WorqrSession | undefined;
   #starting: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -41,14 +47,14 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     super();
     this.#options = resolveOptions(redis, options);
     const { open, timeout, binary, debug } = this.#options;
-    this.#link = new Link(
+    this.#link = new StoreConnection(
       open,
       timeout,
       (error, what) => this.#voice.trouble(error, what),
       (queue, tokens) => this.#member?.posts.get(queue)?.forget(tokens),
     );
-    this.#supervisor = new Supervisor(() => this.#link.desk(), careOf(this.#options));
-    this.#voice = new Voice({
+    this.#supervisor = new Supervisor(() => this.#link.desk(), sweepPolicyOf(this.#options));
+    this.#voice = new EventBridge({
       emitter: this,
       link: this.#link,
       timeout,
@@ -185,7 +191,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     const bytes = toBytes(task);
     const { store } = await this.#link.desk();
     const matching = async (queue: string) =>
-      (await store.raw.matching(queue, bytes)).map((token) => processId(queue, token));
+      (await store.raw.findLeased(queue, bytes)).map((token) => processId(queue, token));
     return (await Promise.all((await store.queues()).map(matching))).flat();
   }
 
@@ -211,11 +217,11 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
 
   async #start(): Promise<void> {
     const desk = await this.#link.desk();
-    const member = new Member({
+    const member = new WorqrSession({
       desk,
       options: this.#options,
       supervisor: this.#supervisor,
-      care: careOf(this.#options),
+      care: sweepPolicyOf(this.#options),
       lost: (error) => {
         if (this.#member === member) this.#dismiss();
         this.#voice.trouble(error, 'worker');
@@ -225,7 +231,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     await member.start();
     if (member.isOver) return;
     this.#member = member;
-    const { cleanup, beat } = this.#options;
+    const { cleanup, heartbeatEvery: beat } = this.#options;
     this.#duties.push(
       // The one timer that keeps a process alive: a worker waits for work.
       this.#every(SLOW_POLL, 'looking for work', () => this.#poll()),
@@ -246,7 +252,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   }
 
   /** There is no started worker any more; returns the one there was. */
-  #dismiss(): Member | undefined {
+  #dismiss(): WorqrSession | undefined {
     const member = this.#member;
     this.#member = undefined;
     for (const timer of this.#duties.splice(0)) clearInterval(timer);
@@ -254,19 +260,19 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   }
 
   /** The store, where nothing has to be waited for. */
-  #ready(queue: string): Desk | undefined {
+  #ready(queue: string): OpenConnection | undefined {
     checkName(queue, 'queue name');
     return this.#voice.settled(queue) ? undefined : this.#link.opened;
   }
 
   /** The store, once news of this queue that somebody here waits for can no longer be missed. */
-  async #at(queue: string): Promise<Desk> {
+  async #at(queue: string): Promise<OpenConnection> {
     checkName(queue, 'queue name');
     for (let on = this.#voice.settled(queue); on; on = this.#voice.settled(queue)) await on;
     return this.#link.desk();
   }
 
-  #started(verb: string): Member {
+  #started(verb: string): WorqrSession {
     if (this.#closing) throw new CroreError('CLOSED', 'this Worqr has been closed');
     if (this.#member) return this.#member;
     throw new CroreError('NOT_STARTED', `${verb}: the worker is not started, call startWorker first`);

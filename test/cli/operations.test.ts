@@ -5,7 +5,7 @@ import { Fatal } from '../../dist/index.js';
 import { STORES } from '../support/stores.js';
 import { deferred } from '../support/wait.js';
 import { objects } from './support/crore.js';
-import { type Desk, setUpDesk } from './support/desk.js';
+import { type Desk, setUpDesk } from './support/setup.js';
 
 describe.each(STORES)('operations on %s', (storeName, fresh) => {
   /** What has nothing to do with the store is told once. */

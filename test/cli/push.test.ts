@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { freshSqlite } from '../support/stores.js';
 import { objects } from './support/crore.js';
-import { type Desk, setUpDesk } from './support/desk.js';
+import { type Desk, setUpDesk } from './support/setup.js';
 
 let { line, name, queue } = {} as Desk;
 setUpDesk('push', freshSqlite, (desk) => {

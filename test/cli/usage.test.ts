@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COMMANDS } from '../../dist/cli/commands.js';
+import { COMMANDS } from '../../dist/cli/command-table.js';
 import { RedisServer } from '../support/redis.js';
 import { Line, runMany } from './support/crore.js';
 

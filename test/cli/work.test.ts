@@ -5,7 +5,7 @@ import { inFolder } from '../ring/support/w8y.js';
 import { RedisServer } from '../support/redis.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
 import { objects } from './support/crore.js';
-import { type Desk, setUpDesk } from './support/desk.js';
+import { type Desk, setUpDesk } from './support/setup.js';
 
 const STORES: [string, () => Promise<TestStore>][] = [
   ['sqlite', freshSqlite],

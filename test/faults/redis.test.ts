@@ -8,7 +8,7 @@ import { RedisServer } from '../support/redis.js';
 import { ROUNDS } from '../support/rounds.js';
 import { until } from '../support/wait.js';
 
-const FAST = { lease: 1_000, beat: 200, sweep: 100 };
+const FAST = { lease: 1_000, heartbeat: 200, sweep: 100 };
 const HOUR = 3_600_000;
 const quiet = { onError: () => {} };
 

@@ -6,7 +6,7 @@ import { ROUNDS } from '../support/rounds.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-const FAST = { lease: 1_000, beat: 200, sweep: 100 };
+const FAST = { lease: 1_000, heartbeat: 200, sweep: 100 };
 
 describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
   let store: TestStore;

@@ -4,7 +4,7 @@ import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { groupLives } from '../../dist/flow/group.js';
+import { groupLives } from '../../dist/process/process-group.js';
 import { until } from '../support/wait.js';
 import { gone, logging, type Place, place } from './support.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { flow, map, node, run } from '../../dist/flow/index.js';
-import { openJournal } from '../../dist/flow/journal-open.js';
+import { openJournal } from '../../dist/flow/journal/open.js';
 import { startCluster } from '../support/redis.js';
 
 describe('a flow on Redis Cluster', () => {

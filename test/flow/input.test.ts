@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { Draft } from '../../dist/flow/draft.js';
-import { readSource } from '../../dist/flow/read.js';
-import { DEFAULT_OPTIONS } from '../../dist/flow/spec.js';
-import { graphText } from '../../dist/flow/text.js';
+import { GraphBuilder } from '../../dist/flow/graph/graph-builder.js';
+import { graphText } from '../../dist/flow/graph/graph-text.js';
+import { DEFAULT_OPTIONS } from '../../dist/flow/graph/node-spec.js';
+import { readSource } from '../../dist/flow/input/source.js';
 import { place } from './support.js';
 
 const SPEC = { work: { kind: 'shell', run: 'true' }, options: DEFAULT_OPTIONS } as const;
@@ -148,7 +148,7 @@ nodes:
   it('though it is a chain, a fan or a lattice of a hundred thousand', () => {
     const size = 100_000;
     for (const shape of ['chain', 'fan-in', 'circle']) {
-      const draft = new Draft((id) => id);
+      const draft = new GraphBuilder((id) => id);
       for (let i = 0; i < size; i++) draft.node(`n${i}`, SPEC);
       for (let i = 1; i < size; i++)
         draft.edge(shape === 'fan-in' ? `n${i}` : `n${i - 1}`, shape === 'fan-in' ? 'n0' : `n${i}`);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { FlowInfo } from '../../dist/flow/journal.js';
-import { openJournal } from '../../dist/flow/journal-open.js';
+import type { FlowInfo } from '../../dist/flow/journal/journal.js';
+import { openJournal } from '../../dist/flow/journal/open.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { end } from './support.js';
 

@@ -325,7 +325,7 @@ describe('the typed flow', () => {
 describe('a flow in the hands of one runner', () => {
   it('refuses a second one while the first lives, and is cancelled from outside', async () => {
     const here = place();
-    const { openJournal } = await import('../../dist/flow/journal-open.js');
+    const { openJournal } = await import('../../dist/flow/journal/open.js');
     const url = `sqlite:${here.dir}/x.db`;
     const hanging = flow({ one: node(() => new Promise(() => {})) }, { name: 'held' });
     const first = run(hanging, { store: url });

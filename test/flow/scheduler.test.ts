@@ -1,15 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Draft } from '../../dist/flow/draft.js';
-import type { Graph } from '../../dist/flow/graph.js';
-import { Scheduler } from '../../dist/flow/scheduler.js';
-import { CANCELLED, DEFAULT_OPTIONS, DONE, FAILED, isEnd, type NodeOptions, SKIPPED } from '../../dist/flow/spec.js';
-import { weigh } from '../../dist/flow/weights.js';
+import type { Graph } from '../../dist/flow/graph/graph.js';
+import { GraphBuilder } from '../../dist/flow/graph/graph-builder.js';
+import {
+  CANCELLED,
+  DEFAULT_OPTIONS,
+  DONE,
+  FAILED,
+  isEnd,
+  type NodeOptions,
+  SKIPPED,
+} from '../../dist/flow/graph/node-spec.js';
+import { computeWeights } from '../../dist/flow/graph/weights.js';
+import { NodeScheduler } from '../../dist/flow/run/node-scheduler.js';
 
 type Edge = [number, number, 'success' | 'finished'];
 
 function graphOf(size: number, edges: readonly Edge[], options: Partial<NodeOptions>[] = [], tokens = {}): Graph {
-  const draft = new Draft((id) => id);
+  const draft = new GraphBuilder((id) => id);
   for (let i = 0; i < size; i++)
     draft.node(`n${i}`, { work: { kind: 'shell', run: 'true' }, options: { ...DEFAULT_OPTIONS, ...options[i] } });
   for (const [from, to, policy] of edges) draft.edge(`n${from}`, `n${to}`, policy);
@@ -38,7 +46,7 @@ describe('the scheduler', () => {
       fc.property(dag, ({ size, edges: any, fails, slots, keepGoing, seed }) => {
         const edges = any.map(([a, b, policy]): Edge => [Math.min(a, b), Math.max(a, b), policy]);
         const graph = graphOf(size, edges);
-        const scheduler = new Scheduler(graph, weigh(graph), slots);
+        const scheduler = new NodeScheduler(graph, computeWeights(graph), slots);
         const running: number[] = [];
         let luck = seed + 1;
         const ran: number[] = [];
@@ -87,7 +95,7 @@ describe('the scheduler', () => {
       [2, 3, 'success'],
     ];
     const first = (graph: Graph, seconds?: Map<string, number>) => {
-      const scheduler = new Scheduler(graph, weigh(graph, seconds), 1);
+      const scheduler = new NodeScheduler(graph, computeWeights(graph, seconds), 1);
       scheduler.begin();
       return scheduler.next();
     };
@@ -108,7 +116,7 @@ describe('the scheduler', () => {
 
   it('prefers, among nodes of equal paths, the one further down: it may be the long one at the end of its path', () => {
     const graph = graphOf(5, [[3, 4, 'success']]);
-    const scheduler = new Scheduler(graph, weigh(graph), 1);
+    const scheduler = new NodeScheduler(graph, computeWeights(graph), 1);
     scheduler.begin();
     const order: number[] = [];
     for (let node = scheduler.next(); node >= 0; node = scheduler.next()) {
@@ -127,11 +135,11 @@ describe('the scheduler', () => {
       ...Array.from({ length: 200 }, () => ({ cpu: 1 })),
     ];
     const graph = graphOf(202, [], options);
-    const scheduler = new Scheduler(graph, weigh(graph), 3);
+    const scheduler = new NodeScheduler(graph, computeWeights(graph), 3);
     scheduler.begin();
     expect(scheduler.next()).toBe(1); // three slots: all of them
     expect(scheduler.next()).toBe(-1);
-    const other = new Scheduler(
+    const other = new NodeScheduler(
       graphOf(202, [], options),
       Float64Array.from({ length: 202 }, (_, i) => (i === 0 ? 9 : i === 1 ? 5 : 1)),
       3,
@@ -156,7 +164,7 @@ describe('the scheduler', () => {
 
   it('counts tokens of any name, and a node that wants more than there are gets all', () => {
     const options = [{ tokens: { gpu: 1 } }, { tokens: { gpu: 1 } }, { tokens: { gpu: 9 } }, {}];
-    const scheduler = new Scheduler(graphOf(4, [], options, { gpu: 1 }), new Float64Array(4), 10);
+    const scheduler = new NodeScheduler(graphOf(4, [], options, { gpu: 1 }), new Float64Array(4), 10);
     scheduler.begin();
     const started = [scheduler.next(), scheduler.next(), scheduler.next()];
     expect(started.slice(0, 2).sort()).toEqual([0, 3]);

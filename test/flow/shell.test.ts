@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Captured } from '../../dist/flow/captured.js';
+import { CapturedOutput } from '../../dist/flow/executors/captured-output.js';
 import { place } from './support.js';
 
 describe('what a command prints', () => {
@@ -122,7 +122,7 @@ describe('a command', () => {
 
 describe('the end of what is captured', () => {
   const captured = (...chunks: string[]) => {
-    const all = new Captured('\0mark ');
+    const all = new CapturedOutput('\0mark ');
     for (const chunk of chunks) all.add(Buffer.from(chunk));
     return { exit: all.exit, text: all.text };
   };

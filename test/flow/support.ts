@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach } from 'vitest';
-import type { End } from '../../dist/flow/spec.js';
+import type { NodeEnd } from '../../dist/flow/graph/node-spec.js';
 import { isAlive, until } from '../support/wait.js';
 
 /** The end of a node that went well, but for what is given. */
-export const end = (id: string, rest: Partial<End> = {}): End => ({
+export const end = (id: string, rest: Partial<NodeEnd> = {}): NodeEnd => ({
   id,
   state: 'done',
   attempts: 1,

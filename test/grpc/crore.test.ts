@@ -179,12 +179,12 @@ describe('crore.v1', () => {
     const { client } = await serve();
     await client.add({ queue: 'q', jobs: [{ id: 'a', ...json(1) }] });
     const worker = new Worker(client);
-    worker.send({ open: { queues: ['q'] }, credit: 1, beat: true });
+    worker.send({ open: { queues: ['q'] }, credit: 1, heartbeat: true });
     await until('the job', () => worker.jobs.length === 1);
     expect((await client.cancel({ queue: 'q', ids: ['a'] })).cancelled).toEqual([true]);
     await until('the news', () => worker.cancelled.length === 1);
     expect(worker.cancelled).toEqual([worker.jobs[0]!.token]);
-    expect(worker.all.some(({ beat }) => beat)).toBe(true);
+    expect(worker.all.some(({ heartbeat }) => heartbeat)).toBe(true);
   });
 
   it('a worker stream that breaks off loses its jobs to others when its lease ends', async () => {
@@ -212,15 +212,15 @@ describe('crore.v1', () => {
     expect((await client.removeDead({ queue: 'q', ids: ['a', 'nobody'] })).removed).toBe(1n);
     await client.pause({ queue: 'q' });
     expect((await client.retryDead({ queue: 'q' })).retried).toBe(2n);
-    worker.send({ credit: 5, beat: true });
-    await until('the answer', () => worker.all.some(({ beat }) => beat));
+    worker.send({ credit: 5, heartbeat: true });
+    await until('the answer', () => worker.all.some(({ heartbeat }) => heartbeat));
     expect(await store.count('q')).toMatchObject({ ready: 2, active: 0, dead: 0 });
     await client.resume({ queue: 'q' });
     await until('they run', () => worker.jobs.length === 5);
   });
 });
 
-describe('crore.v1: pace and schedules', () => {
+describe('crore.v1: limits and schedules', () => {
   it('schedules, lists, runs and removes', async () => {
     const { client, store } = await serve();
     const { schedule } = await client.schedule({
@@ -241,16 +241,19 @@ describe('crore.v1: pace and schedules', () => {
     await expect(client.putSchedule({ schedule: { name: 'x', queue: 'q', definition: '{}' } })).rejects.toThrow('read');
   });
 
-  it('sets and tells the pace of a queue', async () => {
+  it('sets and tells the limits of a queue', async () => {
     const { client, store } = await serve();
-    const pace = { queue: { concurrency: 1n, rate: { count: 5n, per: { seconds: 1n } } }, group: { concurrency: 2n } };
-    await client.setPace({ queue: 'q', pace });
-    expect(await store.pace('q')).toEqual({
+    const limits = {
+      queue: { concurrency: 1n, rate: { count: 5n, per: { seconds: 1n } } },
+      group: { concurrency: 2n },
+    };
+    await client.setLimits({ queue: 'q', limits });
+    expect(await store.limits('q')).toEqual({
       concurrency: 1,
       rate: { count: 5, per: 1_000 },
       group: { concurrency: 2 },
     });
-    expect((await client.getPace({ queue: 'q' })).pace).toMatchObject({ group: { concurrency: 2n } });
+    expect((await client.getLimits({ queue: 'q' })).limits).toMatchObject({ group: { concurrency: 2n } });
   });
 });
 
@@ -348,7 +351,9 @@ describe('deadlines of callers', () => {
     const server = await startServer({ grace: 100 });
     cleanups.push(() => server.close());
     const client = createClient(Crore, createGrpcTransport({ baseUrl: `http://${server.address}` }));
-    const stream = client.listen({ queue: 'q' }, { headers: { 'grpc-timeout': '99999999S' } })[Symbol.asyncIterator]();
+    const stream = client
+      .subscribe({ queue: 'q' }, { headers: { 'grpc-timeout': '99999999S' } })
+      [Symbol.asyncIterator]();
     expect((await stream.next()).done).toBe(false);
     await client.add({ queue: 'q', jobs: [json(1)] });
     expect((await stream.next()).done).toBe(false);
@@ -359,7 +364,7 @@ describe('deadlines of callers', () => {
     cleanups.push(() => server.close());
     const client = createClient(Crore, createGrpcTransport({ baseUrl: `http://${server.address}` }));
     const listening = (async () => {
-      for await (const _one of client.listen({ queue: 'q' }, { headers: { 'grpc-timeout': '200m' } }));
+      for await (const _one of client.subscribe({ queue: 'q' }, { headers: { 'grpc-timeout': '200m' } }));
     })();
     await expect(listening).rejects.toMatchObject({ code: Code.DeadlineExceeded });
   });
@@ -413,7 +418,7 @@ describe('schedules that a client has put together', () => {
       next: time(times.next ?? now + 60_000),
     };
     await expect(client.putSchedule({ schedule })).rejects.toMatchObject({ code: Code.InvalidArgument });
-    expect(await store.schedules()).toEqual([]);
+    expect(await store.listSchedules()).toEqual([]);
   });
 
   it('make up for the last thousand ticks they missed, and no more', async () => {
@@ -422,7 +427,7 @@ describe('schedules that a client has put together', () => {
     const definition = JSON.stringify({ ...base, rule: { every: 1_000 }, catchUp: 'all' });
     await store.putSchedule({ name: 's', queue: 'q', definition, since: now, next: now + 1_000 });
     now += 86_400_000;
-    await until('it has caught up', async () => (await store.schedules())[0]!.next! > now);
+    await until('it has caught up', async () => (await store.listSchedules())[0]!.next! > now);
     expect((await store.count('q')).ready).toBe(1_000);
   });
 });

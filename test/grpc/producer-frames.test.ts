@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CALL_WINDOW } from '../../dist/grpc/sessions.js';
+import { CALL_WINDOW } from '../../dist/grpc/http2/keepalive.js';
 import { openStore } from '../../dist/store/open.js';
 import type { Store } from '../../dist/store/store.js';
 import { deferred, until } from '../support/wait.js';

@@ -76,7 +76,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
   it.each([
     [{ concurrency: 0 }, 'concurrency'],
     [{ conucrrency: 5 }, "'conucrrency'"],
-    [{ lease: '1s', beat: '900ms' }, 'beat'],
+    [{ lease: '1s', heartbeat: '900ms' }, 'heartbeat'],
     [{ lease: 5 }, 'lease'],
     [{ lease: '10s', sweep: '6s' }, 'sweep'],
     [{ grace: '30d' }, 'grace'],

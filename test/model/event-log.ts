@@ -1,4 +1,4 @@
-import type { Move } from '../../dist/job/transitions.js';
+import type { Outcome } from '../../dist/job/transitions.js';
 import type { EventType } from '../../dist/store/store.js';
 
 /** `info` is absent where the words are the store's own. */
@@ -12,25 +12,25 @@ export interface Told {
 /** The part of the model that is about events: what happens is written down while somebody wants to know. */
 export class EventLog {
   readonly all: Told[] = [];
-  #watched = 0;
+  #eventSteps = 0;
 
   constructor(private readonly clock: () => number) {}
 
   record(ms: number): void {
     const now = this.clock();
-    const lapsed = this.#watched <= now;
-    this.#watched = Math.max(this.#watched, now + ms);
+    const lapsed = this.#eventSteps <= now;
+    this.#eventSteps = Math.max(this.#eventSteps, now + ms);
     if (lapsed) this.tell('gap', '', '');
   }
 
   tell(type: EventType, id: string, info?: string): void {
     const at = this.clock();
-    if (this.#watched > at) this.all.push({ type, id, at, info });
+    if (this.#eventSteps > at) this.all.push({ type, id, at, info });
   }
 }
 
 /** What is told of a settled lease. */
-export function endOf(id: string, move: Move): [EventType, string, string] {
+export function endOf(id: string, move: Outcome): [EventType, string, string] {
   const error = 'error' in move ? move.error : undefined;
   const later = {
     scheduled: error === undefined ? 'snoozed' : 'retry',

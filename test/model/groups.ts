@@ -1,5 +1,5 @@
 import type { Job } from '../../dist/job/job.js';
-import type { Pace } from '../../dist/store/store.js';
+import type { QueueLimits } from '../../dist/store/store.js';
 
 /** A group's line and what is known of it; see the schema for the shelves. */
 interface Group<J> {
@@ -11,19 +11,19 @@ interface Group<J> {
   rests: number;
 }
 
-/** The part of the model that is about pace: groups in their round, and what limits leave. */
+/** The part of the model that is about limits: groups in their round, and what limits leave. */
 export class Groups<J extends Job> {
   readonly #groups = new Map<string, Group<J>>();
   /** Groups that may go on, next first. */
   #turns: string[] = [];
   #window = { opened: 0, started: 0 };
-  pace: Pace = {};
+  limits: QueueLimits = {};
 
   constructor(private readonly clock: () => number) {}
 
-  /** What the pace of the queue leaves of `n` while so many are held. */
+  /** What the limits of the queue leaves of `n` while so many are held. */
   leaves(n: number, held: number): { most: number; opens?: number } {
-    const { concurrency, rate } = this.pace;
+    const { concurrency, rate } = this.limits;
     let most = concurrency === undefined ? n : Math.min(n, concurrency - held);
     if (!rate) return { most: Math.max(0, most) };
     if (this.#window.started === 0 || this.clock() >= this.#window.opened + rate.per)
@@ -109,14 +109,14 @@ export class Groups<J extends Job> {
   }
 
   #windowOf(group: Group<J>): [number, number] {
-    const rate = this.pace.group?.rate;
+    const rate = this.limits.group?.rate;
     return !rate || group.started === 0 || this.clock() >= group.opened + rate.per
       ? [this.clock(), 0]
       : [group.opened, group.started];
   }
 
   #shelfOf(group: Group<J>): Group<J>['shelf'] {
-    const { concurrency, rate } = this.pace.group ?? {};
+    const { concurrency, rate } = this.limits.group ?? {};
     if (group.line.length === 0) return 'none';
     if (concurrency !== undefined && group.holds >= concurrency) return 'full';
     if (rate && this.#windowOf(group)[1] >= rate.count) return 'rested';
@@ -127,6 +127,6 @@ export class Groups<J extends Job> {
     const group = this.#groups.get(name)!;
     group.shelf = this.#shelfOf(group);
     if (group.shelf === 'turns') this.#turns.push(name);
-    if (group.shelf === 'rested') group.rests = group.opened + this.pace.group!.rate!.per;
+    if (group.shelf === 'rested') group.rests = group.opened + this.limits.group!.rate!.per;
   }
 }

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import type { Entry, NewJob } from '../../dist/job/job.js';
 import { DEFAULT_SPEC } from '../../dist/job/spec.js';
-import { die, fail, finish, lose, type Move, release, snooze } from '../../dist/job/transitions.js';
-import type { AddOutcome, Lost, Mark, Settlement, Store } from '../../dist/store/store.js';
+import { die, fail, finish, lose, type Outcome, release, snooze } from '../../dist/job/transitions.js';
+import type { AddOutcome, LostEntry, Settlement, SourceStep, Store } from '../../dist/store/store.js';
 import { names } from '../support/jobs.js';
 import { LEASE, type Sides } from './sides.js';
 import type { How, JobStep } from './steps.js';
@@ -25,16 +25,16 @@ export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
       return claim(sides, `w${step.worker}`, step.n);
     case 'settle':
       return settle(sides, step.picks);
-    case 'note': {
+    case 'progress': {
       const leased = sides.leased[step.which % Math.max(1, sides.leased.length)];
       if (!leased?.[0]?.job) return;
       const progress = `{"at":${sides.now}}`;
-      const noted = model.note(leased[0].lease, progress);
-      return sides.agree(noted, (store, i) => store.note(queue, leased[i + 1]!.lease, { progress }));
+      const noted = model.recordProgress(leased[0].lease, progress);
+      return sides.agree(noted, (store, i) => store.recordProgress(queue, leased[i + 1]!.lease, { progress }));
     }
-    case 'beat': {
+    case 'heartbeat': {
       const session = { queue, worker: `w${step.worker}`, lease: LEASE };
-      return sides.agree([model.beat(session.worker, LEASE)], (store) => store.beat([session]));
+      return sides.agree([model.heartbeat(session.worker, LEASE)], (store) => store.heartbeat([session]));
     }
     case 'join':
       model.join(`w${step.worker}`, LEASE);
@@ -46,15 +46,15 @@ export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
     case 'sweep':
       return sweep(sides);
     case 'cancel':
-    case 'report':
-    case 'revive':
+    case 'reportSuccess':
+    case 'retryDead':
     case 'remove': {
-      const id = step.do === 'revive' ? oneOfTheDead(sides, step.id) : `j${step.id}`;
+      const id = step.do === 'retryDead' ? oneOfTheDead(sides, step.id) : `j${step.id}`;
       return sides.agree([model[step.do](id)], (store) => store[step.do](queue, [id]));
     }
-    case 'pace':
-      model.setPace(step.pace);
-      await sides.each((store) => store.setPace(queue, step.pace));
+    case 'limits':
+      model.setLimits(step.limits);
+      await sides.each((store) => store.setLimits(queue, step.limits));
       return;
     case 'pause':
       model.pause(step.paused);
@@ -73,9 +73,9 @@ export function addTo(sides: Sides, jobs: NewJob[]): Promise<void> {
 }
 
 /** The same as a step of an ordered source. */
-export async function carryTo(sides: Sides, jobs: NewJob[], mark: Mark): Promise<void> {
-  await accepted(sides, sides.model.carry(jobs, mark), (store) => store.carry(sides.queue, jobs, mark));
-  await sides.agree(sides.model.carried(mark.source), (store) => store.carried(sides.queue, mark.source));
+export async function addFromSourceTo(sides: Sides, jobs: NewJob[], mark: SourceStep): Promise<void> {
+  await accepted(sides, sides.model.addFromSource(jobs, mark), (store) => store.addFromSource(sides.queue, jobs, mark));
+  await sides.agree(sides.model.sourcePosition(mark.source), (store) => store.sourcePosition(sides.queue, mark.source));
 }
 
 type Answer = AddOutcome[] | string;
@@ -116,8 +116,8 @@ async function settle(sides: Sides, picks: { which: number; how: How }[]): Promi
 /** Whoever is found lost comes in no particular order, but what becomes of it happens in one. */
 async function sweep(sides: Sides): Promise<void> {
   const options = { lease: LEASE, every: 0 };
-  const nameOf = (entry: Lost) => `${names([entry])[0]} ${entry.why}`;
-  const sorted = (lost: readonly Lost[]) => [...lost].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  const nameOf = (entry: LostEntry) => `${names([entry])[0]} ${entry.why}`;
+  const sorted = (lost: readonly LostEntry[]) => [...lost].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   const wanted = sorted(sides.model.sweep(options));
   const found = (await sides.each((store) => store.sweep(sides.queue, options))).map(({ lost }) => sorted(lost));
   for (const lost of found) expect(lost.map(nameOf)).toEqual(wanted.map(nameOf));
@@ -128,7 +128,7 @@ async function sweep(sides: Sides): Promise<void> {
 function outcome(entry: Entry, how: How, record: NewJob): Settlement {
   const job = entry.job ?? { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
   const random = () => 0.5;
-  const moves: Record<How, () => Move> = {
+  const moves: Record<How, () => Outcome> = {
     done: () => finish(job),
     fail: () => fail(job, 'failed', { random, delay: 70 }),
     die: () => die(job, 'died'),
@@ -145,7 +145,7 @@ function outcome(entry: Entry, how: How, record: NewJob): Settlement {
   };
 }
 
-function judged(entry: Lost): Settlement {
+function judged(entry: LostEntry): Settlement {
   if (!entry.job)
     return { lease: entry.lease, move: { to: 'ready', attempt: 0, crashes: 0 }, spec: DEFAULT_SPEC, priority: 0 };
   const { job } = entry;

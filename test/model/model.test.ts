@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, inject, it } from 'vitest';
 import { openStore } from '../../dist/store/open.js';
 import type { Store } from '../../dist/store/store.js';
 import { SideBySide } from './side-by-side.js';
-import { anyPace, anyStep } from './steps.js';
+import { anyLimits, anyStep } from './steps.js';
 
 /** More runs, or the run of a printed seed: CRORE_MODEL_RUNS=2000 CRORE_MODEL_SEED=42 npx vitest run test/model */
 const numRuns = Number(process.env.CRORE_MODEL_RUNS ?? 200);
@@ -31,13 +31,13 @@ describe('the stores and the model agree', () => {
     async () => {
       await fc.assert(
         fc.asyncProperty(
-          fc.option(anyPace, { nil: {} }),
+          fc.option(anyLimits, { nil: {} }),
           fc.constantFrom(0, 2_000),
           fc.array(anyStep, { minLength: 10, maxLength: 72, size: 'max' }),
-          async (pace, watched, steps) => {
+          async (limits, watched, steps) => {
             driver = new SideBySide(`model-${++queues}`, stores);
             await driver.run({ do: 'join', worker: 0 });
-            await driver.run({ do: 'pace', pace });
+            await driver.run({ do: 'limits', limits });
             if (watched > 0) await driver.run({ do: 'record', ms: watched });
             for (const one of steps) await driver.run(one);
             await driver.drain();

@@ -2,19 +2,19 @@ import { type Entry, isTerminal, type Job, type Lease, type NewJob, type State }
 import { isLegal } from '../../dist/job/states.js';
 import type {
   AddOutcome,
-  Beat,
   Claim,
   Counts,
-  Lost,
-  Mark,
-  Pace,
+  LostEntry,
+  QueueLimits,
   Settlement,
+  SourceStep,
   SweepOptions,
+  WorkerSession,
 } from '../../dist/store/store.js';
 import { EventLog, endOf } from './event-log.js';
 import { Groups } from './groups.js';
-import { Timetable } from './timetable.js';
-import { Lines, Tasks } from './waiting.js';
+import { Lines, Tasks } from './queue-model.js';
+import { ScheduleModel } from './schedule-model.js';
 
 /**
  * The contract in plain data: what a queue is, with no thought for speed. The stores have to agree with it step by step.
@@ -51,7 +51,7 @@ export class Model {
   #swept: number | undefined;
   readonly #marks = new Map<string, string>();
   readonly log: EventLog;
-  readonly timetable: Timetable;
+  readonly schedules: ScheduleModel;
 
   constructor(
     private readonly queue: string,
@@ -59,10 +59,10 @@ export class Model {
   ) {
     this.#groups = new Groups(clock);
     this.log = new EventLog(clock);
-    this.timetable = new Timetable(clock, (jobs) => void this.add(jobs));
+    this.schedules = new ScheduleModel(clock, (jobs) => void this.add(jobs));
   }
 
-  take({ worker, lease }: Beat, n: number): { status: string; entries: Entry[] } {
+  take({ worker, lease }: WorkerSession, n: number): { status: string; entries: Entry[] } {
     const deadline = this.#sessions.get(worker);
     if (deadline === undefined || deadline < 0) return { status: 'lost', entries: [] };
     this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
@@ -73,7 +73,7 @@ export class Model {
     return { status: 'ok', entries };
   }
 
-  doom(worker: string): boolean {
+  expireSession(worker: string): boolean {
     if (!this.#sessions.has(worker)) return false;
     this.#sessions.set(worker, -1);
     return true;
@@ -88,14 +88,14 @@ export class Model {
     return jobs.map((job) => this.#addOne(job));
   }
 
-  carry(jobs: readonly NewJob[], { source, from, to }: Mark): AddOutcome[] | 'unknown' | 'stale' {
-    if (this.carried(source) !== from) return 'stale';
+  addFromSource(jobs: readonly NewJob[], { source, from, to }: SourceStep): AddOutcome[] | 'unknown' | 'stale' {
+    if (this.sourcePosition(source) !== from) return 'stale';
     const outcomes = this.add(jobs);
     if (outcomes !== 'unknown') this.#marks.set(source, to);
     return outcomes;
   }
 
-  carried(source: string): string {
+  sourcePosition(source: string): string {
     return this.#marks.get(source) ?? '';
   }
 
@@ -145,8 +145,8 @@ export class Model {
     return mode === 'replace' ? 'replaced' : 'extended';
   }
 
-  setPace(pace: Pace): void {
-    this.#groups.pace = pace;
+  setLimits(limits: QueueLimits): void {
+    this.#groups.limits = limits;
   }
 
   join(worker: string, lease: number): void {
@@ -154,13 +154,13 @@ export class Model {
     this.#sessions.set(worker, this.clock() + lease);
   }
 
-  beat(worker: string, lease: number): boolean {
+  heartbeat(worker: string, lease: number): boolean {
     if ((this.#sessions.get(worker) ?? -1) < 0) return false;
     this.#sessions.set(worker, this.clock() + lease);
     return true;
   }
 
-  claim({ worker, lease }: Beat, n: number): Claim {
+  claim({ worker, lease }: WorkerSession, n: number): Claim {
     const nothing = { entries: [], more: false };
     const deadline = this.#sessions.get(worker);
     if (deadline === undefined || deadline < 0) return { status: 'lost', ...nothing };
@@ -208,7 +208,7 @@ export class Model {
     const lease: Lease = { worker, token: `model.${this.#claims}`, id: job?.id };
     this.#held.push({ lease, entry, seq: this.#claims });
     if (!job) {
-      this.tasks.seal(entry.task!, lease.token);
+      this.tasks.lock(entry.task!, lease.token);
       return { lease, task: entry.task! };
     }
     this.#to(job, 'active');
@@ -233,7 +233,7 @@ export class Model {
       const { move, record } = settlement;
       let { job } = held!.entry;
       if (job) freed.push(job);
-      if (!job) this.tasks.unseal(held!.entry.task!, held!.lease.token, move.to === 'ready' && !record);
+      if (!job) this.tasks.unlock(held!.entry.task!, held!.lease.token, move.to === 'ready' && !record);
       if (!job && record) {
         job = {
           ...record,
@@ -275,7 +275,7 @@ export class Model {
   }
 
   /** Progress of a job whose lease stands. */
-  note(lease: Lease, progress: string): boolean {
+  recordProgress(lease: Lease, progress: string): boolean {
     const held = this.#held.find((one) => one.lease.token === lease.token);
     if (!held?.entry.job) return false;
     held.entry.job.progress = progress;
@@ -283,7 +283,7 @@ export class Model {
     return true;
   }
 
-  sweep({ lease }: SweepOptions): Lost[] {
+  sweep({ lease }: SweepOptions): LostEntry[] {
     const now = this.clock();
     const stalled = this.#swept !== undefined && now - this.#swept > lease;
     this.#swept = now;
@@ -300,7 +300,7 @@ export class Model {
       for (const id of late) this.#reserved.set(id, now + lease);
       late = [];
     }
-    const lost: Lost[] = [];
+    const lost: LostEntry[] = [];
     const of = (worker: string) => this.#held.filter((held) => held.lease.worker === worker);
     for (const worker of dead) {
       if (of(worker).length === 0) this.#sessions.delete(worker);
@@ -329,7 +329,7 @@ export class Model {
   }
 
   /** Success without a token: of an active job, or of one that was delivered and waits for its retry. */
-  report(id: string): boolean {
+  reportSuccess(id: string): boolean {
     const job = this.#jobs.get(id);
     if (!job) return false;
     const waits = (job.state === 'scheduled' || job.state === 'ready') && job.attempt > 0;
@@ -356,7 +356,7 @@ export class Model {
     return this.#jobs.delete(id);
   }
 
-  revive(id: string): boolean {
+  retryDead(id: string): boolean {
     const job = this.#jobs.get(id);
     if (job?.state !== 'dead') return false;
     job.attempt = 0;

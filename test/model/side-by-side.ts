@@ -1,25 +1,25 @@
 import { expect } from 'vitest';
 import type { Job } from '../../dist/job/job.js';
 import type { Store } from '../../dist/store/store.js';
-import { byHand } from './by-hand.js';
-import { carryTo, inQueue } from './jobs.js';
-import { Planned } from './planned.js';
+import { EventSteps } from './events.js';
+import { addFromSourceTo, inQueue } from './jobs.js';
+import { rawTasks } from './raw-tasks.js';
+import { ScheduleSteps } from './schedules.js';
 import { Sides } from './sides.js';
-import type { CarryStep, Step } from './steps.js';
-import { Watched } from './watched.js';
+import type { SourceStepPlan, Step } from './steps.js';
 
 /** Drives the model and the stores with the same steps and compares all that can be seen after each. */
 export class SideBySide {
   readonly #sides: Sides;
-  readonly #planned: Planned;
-  readonly #watched: Watched;
+  readonly #scheduleSteps: ScheduleSteps;
+  readonly #eventSteps: EventSteps;
   /** Where each source of jobs has stood, latest first. */
   readonly #marks: string[][] = [[''], ['']];
 
   constructor(queue: string, stores: Store[]) {
     this.#sides = new Sides(queue, stores);
-    this.#planned = new Planned(this.#sides);
-    this.#watched = new Watched(this.#sides);
+    this.#scheduleSteps = new ScheduleSteps(this.#sides);
+    this.#eventSteps = new EventSteps(this.#sides);
   }
 
   get now(): number {
@@ -37,8 +37,8 @@ export class SideBySide {
     await this.run({ do: 'join', worker: 9 });
     await this.run({ do: 'wait', ms: 600 });
     for (let i = 0; i < 40; i++) await this.run({ do: 'claim', worker: 9, n: 3 });
-    await this.#watched.readAll();
-    await this.#planned.clear();
+    await this.#eventSteps.readAll();
+    await this.#scheduleSteps.clear();
   }
 
   #apply(step: Step): Promise<void> {
@@ -47,32 +47,32 @@ export class SideBySide {
       case 'fire':
       case 'run now':
       case 'unschedule':
-        return this.#planned.run(step);
+        return this.#scheduleSteps.run(step);
       case 'record':
       case 'read':
-        return this.#watched.run(step);
-      case 'carry':
+        return this.#eventSteps.run(step);
+      case 'add from source':
         return this.#carry(step);
       case 'unique':
       case 'take':
       case 'finish':
       case 'drop':
       case 'clear':
-      case 'doom':
-        return byHand(this.#sides, step);
+      case 'expire session':
+        return rawTasks(this.#sides, step);
       default:
         return inQueue(this.#sides, step);
     }
   }
 
   /** A relay that has not heard how far it came tries an old step again, with whatever jobs. */
-  async #carry({ source, back, jobs }: CarryStep): Promise<void> {
+  async #carry({ source, back, jobs }: SourceStepPlan): Promise<void> {
     const marks = this.#marks[source]!;
     const name = `source ${source}`;
     const mark = { source: name, from: marks[back % marks.length]!, to: `${this.#sides.nextNumber()}` };
     const plans = jobs.map((plan) => this.#sides.newJob(plan));
-    await carryTo(this.#sides, plans, mark);
-    if (this.#sides.model.carried(name) === mark.to) marks.unshift(mark.to);
+    await addFromSourceTo(this.#sides, plans, mark);
+    if (this.#sides.model.sourcePosition(name) === mark.to) marks.unshift(mark.to);
   }
 
   async #compare(step: Step): Promise<void> {

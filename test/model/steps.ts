@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import type { Pace } from '../../dist/store/store.js';
+import type { QueueLimits } from '../../dist/store/store.js';
 
 /** One thing that can happen. Numbers choose among what there is, so that every sequence makes sense. */
-export type Step = JobStep | TaskStep | ScheduleStep | EventStep | CarryStep;
+export type Step = JobStep | TaskStep | ScheduleStep | EventStep | SourceStepPlan;
 
 export interface JobPlan {
   id: number;
@@ -23,12 +23,12 @@ export type JobStep =
   | { do: 'push'; tasks: number }
   | { do: 'claim'; worker: number; n: number }
   | { do: 'settle'; picks: { which: number; how: How }[] }
-  | { do: 'note'; which: number }
-  | { do: 'beat' | 'join'; worker: number }
+  | { do: 'progress'; which: number }
+  | { do: 'heartbeat' | 'join'; worker: number }
   | { do: 'wait'; ms: number }
   | { do: 'sweep' }
-  | { do: 'cancel' | 'report' | 'revive' | 'remove'; id: number }
-  | { do: 'pace'; pace: Pace }
+  | { do: 'cancel' | 'reportSuccess' | 'retryDead' | 'remove'; id: number }
+  | { do: 'limits'; limits: QueueLimits }
   | { do: 'pause'; paused: boolean };
 
 /** Raw tasks by hand. */
@@ -37,7 +37,7 @@ export type TaskStep =
   | { do: 'take'; worker: number; n: number }
   | { do: 'finish'; which: number }
   | { do: 'clear' }
-  | { do: 'doom'; worker: number };
+  | { do: 'expire session'; worker: number };
 
 /** `which` is a schedule as somebody saw it, now or earlier. */
 export type ScheduleStep =
@@ -49,7 +49,7 @@ export type ScheduleStep =
 export type EventStep = { do: 'record'; ms: number } | { do: 'read'; back: number; limit: number };
 
 /** `back`: how many steps ago the relay last heard of its mark. */
-export type CarryStep = { do: 'carry'; source: number; back: number; jobs: JobPlan[] };
+export type SourceStepPlan = { do: 'add from source'; source: number; back: number; jobs: JobPlan[] };
 
 const id = fc.integer({ min: 0, max: 9 });
 const worker = fc.integer({ min: 0, max: 2 });
@@ -87,14 +87,14 @@ const jobSteps = [
   step(2, 'push', { tasks: upTo(3) }),
   step(6, 'claim', { worker, n: upTo(4) }),
   step(6, 'settle', { picks: some(fc.record({ which, how })) }),
-  step(1, 'note', { which }),
-  step(2, 'beat', { worker }),
+  step(1, 'progress', { which }),
+  step(2, 'heartbeat', { worker }),
   step(3, 'join', { worker }),
   step(5, 'wait', { ms: fc.constantFrom(1, 50, 70, 300, 600, 1_001) }),
   step(3, 'sweep'),
   step(2, 'cancel', { id }),
-  step(2, 'report', { id }),
-  step(1, 'revive', { id }),
+  step(2, 'reportSuccess', { id }),
+  step(1, 'retryDead', { id }),
   step(1, 'remove', { id }),
   step(1, 'pause', { paused: fc.boolean() }),
 ];
@@ -104,7 +104,7 @@ const taskSteps = [
   step(2, 'finish', { which }),
   step(1, 'drop', { task: fc.nat(1) }),
   step(1, 'clear'),
-  step(1, 'doom', { worker }),
+  step(1, 'expire session', { worker }),
 ];
 const scheduleSteps = [
   step(3, 'schedule', {
@@ -121,7 +121,9 @@ const eventSteps = [
   step(2, 'record', { ms: fc.constantFrom(100, 1_000, 5_000) }),
   step(2, 'read', { back: fc.nat(5), limit: fc.constantFrom(1, 3, 100) }),
 ];
-const carrySteps = [step(3, 'carry', { source: fc.nat(1), back: fc.constantFrom(0, 0, 1, 2), jobs: some(job) })];
+const carrySteps = [
+  step(3, 'add from source', { source: fc.nat(1), back: fc.constantFrom(0, 0, 1, 2), jobs: some(job) }),
+];
 
 export const anyStep = fc.oneof(...jobSteps, ...taskSteps, ...scheduleSteps, ...eventSteps, ...carrySteps);
 
@@ -129,7 +131,7 @@ export const anyStep = fc.oneof(...jobSteps, ...taskSteps, ...scheduleSteps, ...
 const rate = fc.constantFrom({ count: 2, per: 100 }, { count: 3, per: 600 }, undefined, undefined);
 const concurrency = fc.constantFrom(1, 2, 4, undefined, undefined, undefined);
 const part = fc.record({ concurrency, rate }).map(drop);
-export const anyPace = fc.record({ concurrency, rate, group: part }).map(drop) as fc.Arbitrary<Pace>;
+export const anyLimits = fc.record({ concurrency, rate, group: part }).map(drop) as fc.Arbitrary<QueueLimits>;
 
 function drop<T extends object>(value: T): Partial<T> {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as Partial<T>;

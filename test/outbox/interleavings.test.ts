@@ -28,13 +28,13 @@ function flaky(store: Store, random: () => number, arrived: Arrived): Store {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target);
       if (typeof value !== 'function') return value;
-      if (key !== 'carry' && key !== 'carried') return value.bind(target);
+      if (key !== 'addFromSource' && key !== 'sourcePosition') return value.bind(target);
       return async (...args: unknown[]) => {
         await dawdle();
         fail('before');
         const answer = await value.apply(target, args);
-        if (key === 'carry' && answer !== 'stale') {
-          const [queue, jobs] = args as Parameters<Store['carry']>;
+        if (key === 'addFromSource' && answer !== 'stale') {
+          const [queue, jobs] = args as Parameters<Store['addFromSource']>;
           arrived[queue]!.push(...jobs.map((job) => JSON.parse(job.payload as string)));
         }
         await dawdle();

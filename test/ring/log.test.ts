@@ -1,8 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { showItem } from '../../dist/process/log.js';
 import { redact } from '../../dist/redact.js';
-import { showItem } from '../../dist/ring/log.js';
 import { RedisServer } from '../support/redis.js';
 import { inFolder, run, start } from './support/w8y.js';
 

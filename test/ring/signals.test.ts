@@ -109,7 +109,10 @@ describe('a signal to the wrapper', () => {
     const child = begin('sh', '-c', 'echo pid $$; while :; do sleep 0.05; done');
     const pid = Number(/pid (\d+)/.exec(await child.says('pid '))?.[1]);
     child.signal('SIGTSTP');
-    await until('both are stopped', () => stateOf(pid) === 'T' && stateOf(child.pid) === 'T');
+    await until(
+      () => `both are stopped: ${stateOf(pid)} ${stateOf(child.pid)} ${child.written.err}`,
+      () => stateOf(pid) === 'T' && stateOf(child.pid) === 'T',
+    );
     child.signal('SIGCONT');
     await until('both go on', () => stateOf(pid) !== 'T' && stateOf(child.pid) !== 'T');
     child.signal('SIGTERM');

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Engine } from '../../dist/engine/engine.js';
-import { report } from '../../dist/engine/report.js';
 import { sweepQueue } from '../../dist/engine/sweeper.js';
+import { report } from '../../dist/engine/tokenless-report.js';
 import { STATES } from '../../dist/job/job.js';
 import { die, fail, release } from '../../dist/job/transitions.js';
-import { RELAY, type Store } from '../../dist/store/store.js';
+import { SERVER_SESSION, type Store } from '../../dist/store/store.js';
 import { mustGet, newJob, settlementOf } from '../support/jobs.js';
 import type { StoreUnderTest } from './contract.js';
 
@@ -28,10 +28,10 @@ export function testReports({ name, open }: StoreUnderTest): void {
     afterAll(() => close());
 
     const newQueue = () => `r${++queues}-${name}`;
-    const relay = (queue: string) => ({ queue, worker: `${RELAY}one`, lease: LEASE });
+    const relay = (queue: string) => ({ queue, worker: `${SERVER_SESSION}one`, lease: LEASE });
     const delivered = async (options: Parameters<typeof newJob>[1] = RESERVED) => {
       const queue = newQueue();
-      await store.join(queue, `${RELAY}one`, { lease: LEASE, info: '{}' });
+      await store.join(queue, `${SERVER_SESSION}one`, { lease: LEASE, info: '{}' });
       await store.add(queue, [newJob('a', options)]);
       const [entry] = (await store.claim(relay(queue), 1)).entries;
       return { queue, entry: entry! };
@@ -41,7 +41,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
     const pass = async (queue: string, ms: number) => {
       for (let left = ms; left > 0; left -= 2_000) {
         now += Math.min(left, 2_000);
-        await store.beat([relay(queue)]);
+        await store.heartbeat([relay(queue)]);
         await sweepQueue(engine, queue, CARE);
       }
     };
@@ -121,7 +121,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
 
     it('what a dead relay has handed on stays out until its reservation ends; the rest returns uncharged', async () => {
       const queue = newQueue();
-      await store.join(queue, `${RELAY}one`, { lease: LEASE, info: '{}' });
+      await store.join(queue, `${SERVER_SESSION}one`, { lease: LEASE, info: '{}' });
       await store.add(queue, [newJob('a', { spec: { ...RESERVED.spec, reservation: 40_000 } }), newJob('b')]);
       await store.push(queue, [Buffer.from('raw')]);
       expect((await store.claim(relay(queue), 9)).entries).toHaveLength(3);

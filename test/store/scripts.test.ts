@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type ScriptName, scriptOf } from '../../dist/store/redis/scripts.js';
 import { RedisServer } from '../support/redis.js';
 
-const SHARED = ['lib', 'sheaf'];
+const SHARED = ['lib', 'task_batch'];
 
 describe('scripts for Redis', () => {
   const folder = new URL('../../dist/store/redis/lua/', import.meta.url);

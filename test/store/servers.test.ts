@@ -68,7 +68,7 @@ describe('ways to a Redis', () => {
       expect(type).toBe('added');
       break;
     }
-    await queue.setPace({ concurrency: 1, group: { rate: { count: 5, per: '1s' } } });
+    await queue.setLimits({ concurrency: 1, group: { rate: { count: 5, per: '1s' } } });
     await crore.queue('after').add(1, { needs: [{ queue: 'all', id: (await queue.add(2)).id }] });
     await queue.push('task');
     const worker = queue.work(async (job) => {
@@ -105,7 +105,7 @@ describe('ways to a Redis', () => {
     const crore = await use(`redis+sentinel://127.0.0.1:${sentinel.port}/main`);
     const queue = crore.queue<string>('follow');
     const seen: string[] = [];
-    queue.work(async (job) => void seen.push(job.payload), { lease: 2_000, beat: 300, sweep: 200 });
+    queue.work(async (job) => void seen.push(job.payload), { lease: 2_000, heartbeat: 300, sweep: 200 });
     await queue.add('before');
     await until('the first job', () => seen.includes('before'));
     await until('the sentinel to know the replica', async () => {

@@ -1,6 +1,6 @@
 import type { Entry, Job, NewJob, Spec } from '../../dist/job/job.js';
 import { DEFAULT_SPEC, sharedSpec } from '../../dist/job/spec.js';
-import type { Move } from '../../dist/job/transitions.js';
+import type { Outcome } from '../../dist/job/transitions.js';
 import type { Settlement, Store } from '../../dist/store/store.js';
 
 export function newJob(id: string, options: Partial<Omit<NewJob, 'spec'>> & { spec?: Partial<Spec> } = {}): NewJob {
@@ -8,7 +8,7 @@ export function newJob(id: string, options: Partial<Omit<NewJob, 'spec'>> & { sp
   return { id, payload: `"${id}"`, priority: 0, ...options, spec };
 }
 
-export function settlementOf(entry: Entry, move: Move, record?: NewJob): Settlement {
+export function settlementOf(entry: Entry, move: Outcome, record?: NewJob): Settlement {
   const job = entry.job;
   return { lease: entry.lease, move, spec: job?.spec ?? DEFAULT_SPEC, priority: job?.priority ?? 0, record };
 }

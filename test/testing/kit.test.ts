@@ -231,7 +231,7 @@ describe('the testing kit', () => {
 
   it('lets jobs start at the pace of their queue', async () => {
     const queue = kit.crore.queue<number>('paced');
-    await queue.setPace({ rate: { count: 2, per: '1m' } });
+    await queue.setLimits({ rate: { count: 2, per: '1m' } });
     const at: number[] = [];
     queue.work(async () => void at.push(kit.now), { concurrency: 5 });
     const start = kit.now;

@@ -1,7 +1,7 @@
 import type { Job } from '../../job/job.js';
-import type { ListOptions, Page, Store } from '../../store/store.js';
-import { Portion } from '../portion.js';
-import { Refusal } from '../status.js';
+import type { JobPage, ListOptions, Store } from '../../store/store.js';
+import { ClaimSize } from '../claim-size.js';
+import { CallError } from '../status.js';
 
 /** Bytes of the jobs of one answer; one job alone may have more. */
 export const MOST_ANSWERED = 16 * 1024 * 1024;
@@ -15,12 +15,12 @@ const OVERHEAD = 300;
 /** Jobs that go into one answer, read in portions and counted before there are too many of them in memory. */
 class Answer<T> {
   readonly all: T[] = [];
-  readonly #portion = new Portion(MOST_ANSWERED);
+  readonly #claimSize = new ClaimSize(MOST_ANSWERED);
   #bytes = 0;
 
   /** How many to read next, of so many. */
   next(left: number): number {
-    return Math.min(left, this.all.length === 0 ? FIRST : MOST, this.#portion.room(this.#bytes, 0));
+    return Math.min(left, this.all.length === 0 ? FIRST : MOST, this.#claimSize.room(this.#bytes, 0));
   }
 
   /** How many of these fit; the first of an answer does in any case, if it can be sent at all. */
@@ -34,7 +34,7 @@ class Answer<T> {
     const [first] = jobs;
     if (this.all.length === 0 && first && sizeOf(first) > LARGEST_ANSWER) {
       const size = `${sizeOf(first)} bytes, over the ${LARGEST_ANSWER} of an answer`;
-      throw new Refusal('RESOURCE_EXHAUSTED', `job '${first.id}' of queue '${first.queue}' has ${size}`);
+      throw new CallError('RESOURCE_EXHAUSTED', `job '${first.id}' of queue '${first.queue}' has ${size}`);
     }
     return fits;
   }
@@ -45,12 +45,12 @@ class Answer<T> {
     for (const job of jobs) bytes += sizeOf(job);
     this.all.push(...items);
     this.#bytes += bytes;
-    this.#portion.seen(items.length, bytes);
+    this.#claimSize.seen(items.length, bytes);
   }
 }
 
 /** A page of at most `limit` jobs, and of fewer where they would be too large; its cursor goes on from there. */
-export async function listFitting(store: Store, queue: string, options: ListOptions): Promise<Page> {
+export async function listFitting(store: Store, queue: string, options: ListOptions): Promise<JobPage> {
   const answer = new Answer<Job>();
   let { cursor } = options;
   for (;;) {

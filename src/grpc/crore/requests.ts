@@ -7,7 +7,7 @@ import type { Limits as WireLimits } from '../../proto/crore/v1/crore_pb.js';
 import type * as pb from '../../proto/crore/v1/job_pb.js';
 import { NeedPolicy } from '../../proto/crore/v1/job_pb.js';
 import { MODES, SCOPES, toBackoff, toBody, toLease, toMs, toTime } from '../../store/grpc/codec.js';
-import { type Limits, MAX_BATCH } from '../../store/store.js';
+import { type Capacity, MAX_BATCH } from '../../store/store.js';
 
 /** What callers send, checked before anything happens. */
 
@@ -83,7 +83,7 @@ function needOf({ queue, id, on }: pb.Need) {
   };
 }
 
-export function limitsOf(limits: WireLimits | undefined): Limits {
+export function limitsOf(limits: WireLimits | undefined): Capacity {
   const whole = (value: bigint | undefined) => (value === undefined ? undefined : Math.max(0, Number(value)));
   return { count: whole(limits?.count), bytes: whole(limits?.bytes) };
 }

@@ -15,15 +15,15 @@ import {
   toSettlement,
   toState,
 } from '../../store/grpc/codec.js';
-import { type AddOutcome, type Beat, MAX_BATCH, type WorkerInfo } from '../../store/store.js';
+import { type AddOutcome, MAX_BATCH, type WorkerInfo, type WorkerSession } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
-import { deadJobs } from '../lakh/dead.js';
-import { Awaited } from './awaited.js';
-import { breadthService } from './breadth.js';
-import { listenTo } from './listen.js';
-import { giveBack, OUTCOMES } from './outcome.js';
+import { deadJobs } from '../lakh/dead-jobs.js';
+import { AwaitedJobs } from './awaited-jobs.js';
 import { getFitting, listFitting, MOST_ANSWERED, sizeOf } from './pages.js';
 import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';
+import { scheduleService } from './schedule-service.js';
+import { ADD_OUTCOMES, giveBack } from './settlements.js';
+import { listenTo } from './signal-stream.js';
 
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
 const LONGEST_LEASE = 86_400_000;
@@ -35,42 +35,42 @@ const DEAD_AT_ONCE = 50;
 export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Crore>, 'work'> {
   const { engine, limits } = context;
   const { store } = engine;
-  const awaited = new Awaited();
+  const awaited = new AwaitedJobs();
   return {
-    ...breadthService(context),
+    ...scheduleService(context),
     info: () => ({
       version: context.version,
       now: fromTime(store.now()),
       warnings: [...store.warnings],
       maxMessage: BigInt(limits.message),
-      lanes: store.lanes,
+      maxParallelClaims: store.maxParallelClaims,
     }),
 
     add: async ({ queue, jobs, limits: asked }) => {
       queueName(queue);
       const now = store.now();
       const all = jobs.map((job) => newJob(queue, job, now, limits.message));
-      context.tend(queue);
+      context.keepSwept(queue);
       const outcomes = await engine.addMany(queue, all, limitsOf(asked));
       return { results: resultsOf(outcomes, all) };
     },
-    carry: async ({ queue, jobs, source, from, to }) => {
+    addFromSource: async ({ queue, jobs, source, from, to }) => {
       queueName(queue);
       const now = store.now();
       const all = jobs.map((job) => newJob(queue, job, now, limits.message));
       if (all.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${all.length} jobs, the limit is ${MAX_BATCH}`);
-      context.tend(queue);
-      const mark = { source: checkName(source, 'source'), from, to };
-      const outcomes = await store.carry(queue, all, mark);
+      context.keepSwept(queue);
+      const step = { source: checkName(source, 'source'), from, to };
+      const outcomes = await store.addFromSource(queue, all, step);
       return outcomes === 'stale' ? { stale: true } : { results: resultsOf(outcomes, all) };
     },
-    carried: async ({ queue, source }) => ({
-      position: await store.carried(queueName(queue), checkName(source, 'source')),
+    sourcePosition: async ({ queue, source }) => ({
+      position: await store.sourcePosition(queueName(queue), checkName(source, 'source')),
     }),
     isPaused: async ({ queue }) => ({ paused: await store.isPaused(queueName(queue)) }),
     push: async ({ queue, tasks, limits: asked }) => {
       queueName(queue);
-      context.tend(queue);
+      context.keepSwept(queue);
       return { accepted: BigInt(await engine.pushMany(queue, tasks, limitsOf(asked))) };
     },
 
@@ -107,7 +107,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       return { jobs: jobs.map(fromJob) };
     },
     retryDead: async ({ queue, ids }) => ({
-      retried: await onDead(context, queueName(queue), ids, (page) => store.revive(queue, page)),
+      retried: await onDead(context, queueName(queue), ids, (page) => store.retryDead(queue, page)),
     }),
     removeDead: async ({ queue, ids }) => ({
       removed: await onDead(context, queueName(queue), ids, (page) => removeDead(context, queue, page)),
@@ -126,18 +126,18 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     },
 
     join: async ({ queue, worker, lease, info }) => {
-      context.tend(queueName(queue));
+      context.keepSwept(queueName(queue));
       const ms = durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE);
       await store.join(queue, checkName(worker, 'worker'), { lease: ms, info: info.slice(0, 4_096) });
       return {};
     },
-    beat: async ({ sessions }) => ({ alive: await store.beat(sessions.map(sessionOf)) }),
+    heartbeat: async ({ sessions }) => ({ alive: await store.heartbeat(sessions.map(sessionOf)) }),
     leave: async ({ queue, worker }) => {
       await store.leave(queueName(queue), checkName(worker, 'worker'));
       return {};
     },
-    held: async ({ queue, worker }) => ({
-      leases: (await store.held(queueName(queue), checkName(worker, 'worker'))).map(fromLease),
+    leases: async ({ queue, worker }) => ({
+      leases: (await store.leasesOf(queueName(queue), checkName(worker, 'worker'))).map(fromLease),
     }),
     claim: async ({ session, n }) => {
       if (!session) throw new CroreError('BAD_OPTION', 'claim needs a session');
@@ -159,12 +159,12 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
         ),
       };
     },
-    note: async ({ queue, lease, progress, log }) => ({
-      applied: await store.note(queueName(queue), leaseOf(lease), { progress, log }),
+    recordProgress: async ({ queue, lease, progress, log }) => ({
+      applied: await store.recordProgress(queueName(queue), leaseOf(lease), { progress, log }),
     }),
-    report: async ({ queue, ids }) => ({ applied: await store.report(queueName(queue), idsOf(ids)) }),
+    reportSuccess: async ({ queue, ids }) => ({ applied: await store.reportSuccess(queueName(queue), idsOf(ids)) }),
     remove: async ({ queue, ids }) => ({ applied: await store.remove(queueName(queue), idsOf(ids)) }),
-    revive: async ({ queue, ids }) => ({ applied: await store.revive(queueName(queue), idsOf(ids)) }),
+    retryDeadJobs: async ({ queue, ids }) => ({ applied: await store.retryDead(queueName(queue), idsOf(ids)) }),
     sweep: async ({ queue, lease, every }) => {
       const ms = durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE);
       const { lost, more } = await store.sweep(queueName(queue), { lease: ms, every: toMs(every) ?? 0 });
@@ -173,12 +173,12 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
         more,
       };
     },
-    await: async ({ queue, ids }) => {
+    watchForEnd: async ({ queue, ids }) => {
       awaited.add(queueName(queue), idsOf(ids));
-      await store.await(queue, ids);
+      await store.watchForEnd(queue, ids);
       return {};
     },
-    listen: ({ queue }, { signal }) => listenTo(store, awaited, queueName(queue), signal),
+    subscribe: ({ queue }, { signal }) => listenTo(store, awaited, queueName(queue), signal),
   };
 }
 
@@ -203,7 +203,7 @@ function sessionOf({
   queue: string;
   worker: string;
   lease?: Parameters<typeof toMs>[0];
-}): Beat {
+}): WorkerSession {
   return {
     queue: queueName(queue),
     worker: checkName(worker, 'worker'),
@@ -216,7 +216,7 @@ function workerOf({ id, deadline, holds, info }: WorkerInfo) {
 }
 
 function resultsOf(outcomes: readonly AddOutcome[], jobs: readonly NewJob[]) {
-  return outcomes.map((one, i) => ({ outcome: OUTCOMES[one.outcome], id: 'id' in one ? one.id : jobs[i]!.id }));
+  return outcomes.map((one, i) => ({ outcome: ADD_OUTCOMES[one.outcome], id: 'id' in one ? one.id : jobs[i]!.id }));
 }
 
 async function statsOf({ engine }: ServerContext, name: string) {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { Refusal } from '../status.js';
+import { CallError } from '../status.js';
 
 /**
  * The messages of the lakh protocol, read by hand: one job is one message here, so what a generated codec spends on
@@ -94,7 +94,7 @@ class Reader {
     const text = this.buffer.toString('utf8', start, end);
     // The decoder replaces what is not UTF-8: only then it is looked at again.
     if (text.includes('\ufffd') && !isUtf8(this.buffer.subarray(start, end)))
-      throw new Refusal('INVALID_ARGUMENT', 'a text of the message is not UTF-8');
+      throw new CallError('INVALID_ARGUMENT', 'a text of the message is not UTF-8');
     return text;
   }
 
@@ -202,8 +202,8 @@ class ArgList {
   }
 }
 
-function malformed(): Refusal {
-  return new Refusal('INVALID_ARGUMENT', 'the message is not a well-formed protocol buffer of this call');
+function malformed(): CallError {
+  return new CallError('INVALID_ARGUMENT', 'the message is not a well-formed protocol buffer of this call');
 }
 
 const LENGTH = 2;

@@ -1,5 +1,5 @@
 import type { Engine } from '../../engine/engine.js';
-import { type Report, report } from '../../engine/report.js';
+import { report, type TokenlessReport } from '../../engine/tokenless-report.js';
 import { MAX_BATCH, type Settlement } from '../../store/store.js';
 import type { Log } from '../context.js';
 
@@ -8,7 +8,7 @@ const PAUSE = 200;
 
 /** A settlement with the report behind it, for the case that its token is no longer the one. */
 export interface Reported extends Settlement {
-  report?: Report;
+  report?: TokenlessReport;
 }
 
 /**
@@ -17,7 +17,7 @@ export interface Reported extends Settlement {
  */
 export class Reporter {
   #settlements: Reported[] = [];
-  #reports: Report[] = [];
+  #reports: TokenlessReport[] = [];
   #scheduled = false;
   #under = 0;
   #idle: (() => void)[] = [];
@@ -33,7 +33,7 @@ export class Reporter {
     this.#soon();
   }
 
-  report(one: Report): void {
+  report(one: TokenlessReport): void {
     this.#reports.push(one);
     this.#soon();
   }

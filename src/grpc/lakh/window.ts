@@ -1,16 +1,16 @@
-/** Unreported jobs may take at most this share of the shortest reservation, at the pace of the last reports. */
+/** Unreported jobs may take at most this share of the shortest reservation, at the limits of the last reports. */
 const SHARE = 0.25;
-/** How much the newest reports weigh in the pace. */
+/** How much the newest reports weigh in the limits. */
 const WEIGHT = 0.3;
 
 /**
  * How many unreported jobs a worker may have. Reservations run while jobs sit in a serial client's buffer, so it starts at
- * one and grows with each report while the unreported ones, at the pace of the reports, stay well below the shortest
+ * one and grows with each report while the unreported ones, at the limits of the reports, stay well below the shortest
  * reservation. Times are milliseconds.
  */
 export class Window {
   #size = 1;
-  #pace = 0;
+  #limits = 0;
   #shortest = Number.POSITIVE_INFINITY;
 
   constructor(private readonly most: number) {}
@@ -26,8 +26,8 @@ export class Window {
 
   /** `count` reports came together, so long after the one before or after the worker got something to do. */
   reported(count: number, elapsed: number, left: number): void {
-    const pace = elapsed / count;
-    this.#pace = this.#pace === 0 ? pace : this.#pace * (1 - WEIGHT) + pace * WEIGHT;
+    const limits = elapsed / count;
+    this.#limits = this.#limits === 0 ? limits : this.#limits * (1 - WEIGHT) + limits * WEIGHT;
     this.#size = Math.min(this.most, this.#size + count);
     this.#bound();
     // Nothing is out: what comes next brings its own reservation.
@@ -40,8 +40,8 @@ export class Window {
   }
 
   #bound(): void {
-    if (this.#pace === 0 || this.#shortest === Number.POSITIVE_INFINITY) return;
-    const most = Math.max(1, Math.floor((this.#shortest * SHARE) / this.#pace));
+    if (this.#limits === 0 || this.#shortest === Number.POSITIVE_INFINITY) return;
+    const most = Math.max(1, Math.floor((this.#shortest * SHARE) / this.#limits));
     if (most < this.#size) this.#size = most;
   }
 }

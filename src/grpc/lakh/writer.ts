@@ -1,4 +1,4 @@
-import { HEAD } from '../frames.js';
+import { HEAD } from '../http2/frames.js';
 import type { ExecutionTime } from './execution-time.js';
 
 const LENGTH = 2;

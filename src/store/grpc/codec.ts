@@ -23,7 +23,7 @@ import type {
 } from '../../job/job.js';
 import { STATES } from '../../job/job.js';
 import { DEFAULT_SPEC, sharedSpec } from '../../job/spec.js';
-import type { Move } from '../../job/transitions.js';
+import type { Outcome } from '../../job/transitions.js';
 import * as pb from '../../proto/crore/v1/job_pb.js';
 import type { Counts, Settlement } from '../store.js';
 
@@ -279,12 +279,12 @@ export function toEntry({ lease, kind }: pb.Entry): Entry {
   return { lease: toLease(lease), task: kind.value ?? new Uint8Array(0) };
 }
 
-function fromMove(move: Move): pb.Move {
+function fromMove(move: Outcome): pb.Move {
   const { attempt, crashes } = move;
   return create(pb.MoveSchema, { attempt, crashes, to: toCase(move) });
 }
 
-function toCase(move: Move): NonNullable<Parameters<typeof create<typeof pb.MoveSchema>>[1]>['to'] {
+function toCase(move: Outcome): NonNullable<Parameters<typeof create<typeof pb.MoveSchema>>[1]>['to'] {
   switch (move.to) {
     case 'done':
       return { case: 'done', value: { result: fromBody(move.result) } };
@@ -302,7 +302,7 @@ function toCase(move: Move): NonNullable<Parameters<typeof create<typeof pb.Move
   }
 }
 
-export function toMove(move: pb.Move | undefined): Move {
+export function toMove(move: pb.Move | undefined): Outcome {
   const counts = { attempt: move?.attempt ?? 0, crashes: move?.crashes ?? 0 };
   const to = move?.to;
   switch (to?.case) {

@@ -65,7 +65,7 @@ export class Signals {
       for (const listener of line.all) listener(one);
     };
     let begun = false;
-    for await (const heard of this.client.listen({ queue }, { signal: line.abort.signal })) {
+    for await (const heard of this.client.subscribe({ queue }, { signal: line.abort.signal })) {
       if (!begun || heard.reset) emit({ type: 'reset' });
       begun = true;
       if (heard.work) emit({ type: 'work' });

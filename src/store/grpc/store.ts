@@ -4,30 +4,29 @@ import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
 import { type AddResult, ClaimStatus, type Crore, AddOutcome as Outcome } from '../../proto/crore/v1/crore_pb.js';
 import {
   type AddOutcome,
-  type Beat,
+  type Capacity,
   type Claim,
   type Counts,
   CREATED,
   type EventPage,
   FULL,
-  type Limits,
+  type JobPage,
   type ListOptions,
-  type Lost,
-  type Mark,
+  type LostEntry,
   type NewSchedule,
-  type Note,
-  type Pace,
-  type Page,
+  type NewSession,
+  type ProgressUpdate,
+  type QueueLimits,
   type Schedule,
-  type Session,
   type Settlement,
   type Signal,
+  type SourceStep,
   type Store,
-  type Sweep,
   type SweepOptions,
+  type SweepResult,
   type WorkerInfo,
+  type WorkerSession,
 } from '../store.js';
-import { fromPace, fromSchedule, toEvents, toPace, toSchedule } from './breadth.js';
 import {
   fromLease,
   fromMs,
@@ -42,6 +41,7 @@ import {
   toTime,
 } from './codec.js';
 import { translate } from './failure.js';
+import { fromLimits, fromSchedule, toEvents, toLimits, toSchedule } from './schedule-codec.js';
 import { Signals } from './signals.js';
 
 export interface GrpcStoreOptions {
@@ -72,7 +72,7 @@ const STATUSES: Record<number, Claim['status']> = {
 };
 
 export class GrpcStore implements Store {
-  readonly lanes = 3;
+  readonly maxParallelClaims = 3;
   readonly warnings: readonly string[];
   readonly threadUrl: string;
   readonly #client: Client<typeof Crore>;
@@ -93,36 +93,36 @@ export class GrpcStore implements Store {
     return clock ? clock() : Date.now() + skew;
   }
 
-  async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
+  async push(queue: string, tasks: readonly Bytes[], limits: Capacity = {}): Promise<boolean> {
     const request = { queue, tasks: [...tasks], limits: wireLimits(limits) };
     const { value } = await this.#call((options) => this.#client.push(request, options), false);
     return Number(value.accepted) === tasks.length;
   }
 
-  async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
+  async add(queue: string, jobs: readonly NewJob[], limits: Capacity = {}): Promise<AddOutcome[]> {
     const request = { queue, jobs: jobs.map(fromNewJob), limits: wireLimits(limits) };
     const { value, repeated } = await this.#call((options) => this.#client.add(request, options));
     return toOutcomes(value.results, jobs, repeated);
   }
 
-  async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
+  async addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
     const request = { queue, jobs: jobs.map(fromNewJob), ...mark };
-    const { value, repeated } = await this.#call((options) => this.#client.carry(request, options));
+    const { value, repeated } = await this.#call((options) => this.#client.addFromSource(request, options));
     if (!value.stale) return toOutcomes(value.results, jobs, repeated);
     // A first try whose answer was lost has moved the source to where we wanted it.
-    const done = repeated && (await this.carried(queue, mark.source)) === mark.to;
+    const done = repeated && (await this.sourcePosition(queue, mark.source)) === mark.to;
     return done ? jobs.map(() => CREATED) : 'stale';
   }
 
-  async carried(queue: string, source: string): Promise<string> {
-    return (await this.#call((options) => this.#client.carried({ queue, source }, options))).value.position;
+  async sourcePosition(queue: string, source: string): Promise<string> {
+    return (await this.#call((options) => this.#client.sourcePosition({ queue, source }, options))).value.position;
   }
 
   async isPaused(queue: string): Promise<boolean> {
     return (await this.#call((options) => this.#client.isPaused({ queue }, options))).value.paused;
   }
 
-  async claim(session: Beat, n: number): Promise<Claim> {
+  async claim(session: WorkerSession, n: number): Promise<Claim> {
     const request = { session: wireSession(session), n };
     const { value } = await this.#call((options) => this.#client.claim(request, options), false);
     const { status, entries, more, nextAt } = value;
@@ -135,34 +135,34 @@ export class GrpcStore implements Store {
     return this.#applied((options) => this.#client.settle(request, options));
   }
 
-  async note(queue: string, lease: Lease, { progress, log }: Note): Promise<boolean> {
+  async recordProgress(queue: string, lease: Lease, { progress, log }: ProgressUpdate): Promise<boolean> {
     const request = { queue, lease: fromLease(lease), progress, log };
-    return (await this.#call((options) => this.#client.note(request, options))).value.applied;
+    return (await this.#call((options) => this.#client.recordProgress(request, options))).value.applied;
   }
 
-  async join(queue: string, worker: string, { lease, info }: Session): Promise<void> {
+  async join(queue: string, worker: string, { lease, info }: NewSession): Promise<void> {
     await this.#call((options) => this.#client.join({ queue, worker, lease: fromMs(lease), info }, options));
   }
 
-  async beat(sessions: readonly Beat[]): Promise<boolean[]> {
+  async heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
     const request = { sessions: sessions.map(wireSession) };
-    return (await this.#call((options) => this.#client.beat(request, options))).value.alive;
+    return (await this.#call((options) => this.#client.heartbeat(request, options))).value.alive;
   }
 
   async leave(queue: string, worker: string): Promise<void> {
     await this.#call((options) => this.#client.leave({ queue, worker }, options));
   }
 
-  async held(queue: string, worker: string): Promise<Lease[]> {
-    const { value } = await this.#call((options) => this.#client.held({ queue, worker }, options));
+  async leasesOf(queue: string, worker: string): Promise<Lease[]> {
+    const { value } = await this.#call((options) => this.#client.leases({ queue, worker }, options));
     return value.leases.map((lease) => toLease(lease));
   }
 
-  async sweep(queue: string, { lease, every }: SweepOptions): Promise<Sweep> {
+  async sweep(queue: string, { lease, every }: SweepOptions): Promise<SweepResult> {
     const request = { queue, lease: fromMs(lease), every: fromMs(every) };
     const { value } = await this.#call((options) => this.#client.sweep(request, options));
     const lost = value.lost.map(
-      ({ entry, reservation }): Lost => ({ ...toEntry(entry!), why: reservation ? 'reservation' : 'worker' }),
+      ({ entry, reservation }): LostEntry => ({ ...toEntry(entry!), why: reservation ? 'reservation' : 'worker' }),
     );
     return { lost, more: value.more };
   }
@@ -178,7 +178,7 @@ export class GrpcStore implements Store {
     return jobs;
   }
 
-  async list(queue: string, { state, limit, cursor }: ListOptions): Promise<Page> {
+  async list(queue: string, { state, limit, cursor }: ListOptions): Promise<JobPage> {
     const request = { queue, state: fromState(state), limit, cursor };
     const { value } = await this.#call((options) => this.#client.list(request, options));
     return { jobs: value.jobs.map(toJob), cursor: value.cursor === '' ? undefined : value.cursor };
@@ -202,16 +202,16 @@ export class GrpcStore implements Store {
     }));
   }
 
-  report(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    return this.#applied((options) => this.#client.report({ queue, ids: [...ids] }, options));
+  reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#applied((options) => this.#client.reportSuccess({ queue, ids: [...ids] }, options));
   }
 
   remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
     return this.#applied((options) => this.#client.remove({ queue, ids: [...ids] }, options));
   }
 
-  revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    return this.#applied((options) => this.#client.revive({ queue, ids: [...ids] }, options));
+  retryDead(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#applied((options) => this.#client.retryDeadJobs({ queue, ids: [...ids] }, options));
   }
 
   cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
@@ -225,12 +225,12 @@ export class GrpcStore implements Store {
     else await this.#call((options) => this.#client.resume({ queue }, options));
   }
 
-  async setPace(queue: string, pace: Pace): Promise<void> {
-    await this.#call((options) => this.#client.setPace({ queue, pace: fromPace(pace) }, options));
+  async setLimits(queue: string, limits: QueueLimits): Promise<void> {
+    await this.#call((options) => this.#client.setLimits({ queue, limits: fromLimits(limits) }, options));
   }
 
-  async pace(queue: string): Promise<Pace> {
-    return toPace((await this.#call((options) => this.#client.getPace({ queue }, options))).value.pace);
+  async limits(queue: string): Promise<QueueLimits> {
+    return toLimits((await this.#call((options) => this.#client.getLimits({ queue }, options))).value.limits);
   }
 
   async putSchedule(schedule: NewSchedule): Promise<Schedule> {
@@ -238,7 +238,7 @@ export class GrpcStore implements Store {
     return toSchedule((await this.#call((options) => this.#client.putSchedule(request, options))).value.schedule);
   }
 
-  async fire(schedule: Schedule, firing: Parameters<Store['fire']>[1]): Promise<boolean> {
+  async fireSchedule(schedule: Schedule, firing: Parameters<Store['fireSchedule']>[1]): Promise<boolean> {
     const { jobs, next, last } = firing;
     const request = {
       schedule: fromSchedule(schedule),
@@ -246,37 +246,38 @@ export class GrpcStore implements Store {
       next: fromTime(next),
       last: fromTime(last),
     };
-    const { value, repeated } = await this.#call((options) => this.#client.fire(request, options));
+    const { value, repeated } = await this.#call((options) => this.#client.fireSchedule(request, options));
     return value.applied || repeated;
   }
 
-  async schedules(): Promise<Schedule[]> {
+  async listSchedules(): Promise<Schedule[]> {
     const { value } = await this.#call((options) => this.#client.listSchedules({}, options));
     return value.schedules.map(({ record }) => toSchedule(record));
   }
 
-  async dropSchedule(name: string): Promise<boolean> {
+  async removeSchedule(name: string): Promise<boolean> {
     const { value, repeated } = await this.#call((options) => this.#client.unschedule({ name }, options));
     return value.removed || repeated;
   }
 
-  async record(queue: string, ms: number): Promise<string> {
-    return (await this.#call((options) => this.#client.record({ queue, time: fromMs(ms) }, options))).value.position;
+  async recordEvents(queue: string, ms: number): Promise<string> {
+    return (await this.#call((options) => this.#client.recordEvents({ queue, time: fromMs(ms) }, options))).value
+      .position;
   }
 
-  async events(queue: string, after: string, limit: number): Promise<EventPage> {
-    return toEvents((await this.#call((options) => this.#client.events({ queue, after, limit }, options))).value);
+  async readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
+    return toEvents((await this.#call((options) => this.#client.readEvents({ queue, after, limit }, options))).value);
   }
 
   async obliterate(queue: string): Promise<void> {
     await this.#call((options) => this.#client.obliterate({ queue }, options));
   }
 
-  async await(queue: string, ids: readonly string[]): Promise<void> {
-    await this.#call((options) => this.#client.await({ queue, ids: [...ids] }, options));
+  async watchForEnd(queue: string, ids: readonly string[]): Promise<void> {
+    await this.#call((options) => this.#client.watchForEnd({ queue, ids: [...ids] }, options));
   }
 
-  listen(queue: string, listener: (signal: Signal) => void): () => void {
+  subscribe(queue: string, listener: (signal: Signal) => void): () => void {
     return this.#signals.listen(queue, listener);
   }
 
@@ -325,11 +326,11 @@ function toOutcomes(results: readonly AddResult[], jobs: readonly NewJob[], repe
   });
 }
 
-function wireLimits({ count, bytes }: Limits) {
+function wireLimits({ count, bytes }: Capacity) {
   const whole = (value: number | undefined) => (value === undefined ? undefined : BigInt(value));
   return { count: whole(count), bytes: whole(bytes) };
 }
 
-function wireSession({ queue, worker, lease }: Beat) {
+function wireSession({ queue, worker, lease }: WorkerSession) {
   return { queue, worker, lease: fromMs(lease) };
 }

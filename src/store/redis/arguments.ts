@@ -1,10 +1,10 @@
-import { storedError } from '../../job/answer.js';
 import type { Need, NewJob } from '../../job/job.js';
+import { storedError } from '../../job/reported-error.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
-import type { Limits, Pace, Settlement } from '../store.js';
+import type { Capacity, QueueLimits, Settlement } from '../store.js';
 import type { Arg } from './client.js';
 import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
-import { pack } from './pack.js';
+import { pack } from './msgpack.js';
 
 /** Argument lists of the larger scripts; their headers in lua/ say what each position means. */
 
@@ -60,9 +60,9 @@ export function addArguments(
   jobs: readonly NewJob[],
   now: string,
   createdAt: number,
-  limits: Limits,
+  limits: Capacity,
 ): Arg[] {
-  const args: Arg[] = [now, limitText(limits.count), limitText(limits.bytes)];
+  const args: Arg[] = [now, capacityText(limits.count), capacityText(limits.bytes)];
   for (const job of jobs) {
     const { unique, needs = [] } = job.spec;
     args.push(
@@ -87,7 +87,7 @@ export function upstreamQueue(need: Need, queue: string): string {
   return need.queue === queue ? '' : need.queue;
 }
 
-export function limitText(limit: number | undefined): string {
+export function capacityText(limit: number | undefined): string {
   return limit === undefined ? '' : String(limit);
 }
 
@@ -168,13 +168,13 @@ export function doneTaskArguments(settlements: readonly Settlement[], now: strin
 }
 
 /** Six numbers, 0 for no limit; nothing at all when nothing is limited. */
-export function paceText({ concurrency = 0, rate, group = {} }: Pace): string {
+export function limitsText({ concurrency = 0, rate, group = {} }: QueueLimits): string {
   const numbers = [concurrency, rate?.count ?? 0, rate?.per ?? 0];
   numbers.push(group.concurrency ?? 0, group.rate?.count ?? 0, group.rate?.per ?? 0);
   return numbers.every((number) => number === 0) ? '' : numbers.join(' ');
 }
 
-export function readPace(text: string): Pace {
+export function readLimits(text: string): QueueLimits {
   const [most = 0, count = 0, per = 0, groupMost = 0, groupCount = 0, groupPer = 0] = text.split(' ').map(Number);
   const part = (concurrency: number, started: number, ms: number) => ({
     ...(concurrency > 0 ? { concurrency } : {}),

@@ -1,5 +1,5 @@
-import { readError } from '../../job/answer.js';
 import type { Body, Job, NewJob, State } from '../../job/job.js';
+import { readError } from '../../job/reported-error.js';
 import { DEFAULT_SPEC, decodeSpec, encodeSpec, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { Entry } from '../../job/job.js';
 import { applyRun, decodeRecord } from './codec.js';
-import { unpack } from './pack.js';
+import { unpack } from './msgpack.js';
 
 /** What a claim brought, still packed. */
 export interface Claimed {

@@ -1,8 +1,8 @@
 import type { Job, Lease } from '../../job/job.js';
-import type { Lost } from '../store.js';
+import type { LostEntry } from '../store.js';
 import type { RedisClient } from './client.js';
 import { readActive } from './codec.js';
-import { FIRST_PLACE, readSheaf, tokenAt } from './sheaves.js';
+import { FIRST_PLACE, readTaskBatch, tokenAt } from './task-batches.js';
 
 const PAGE = '1000';
 /** A field of raw tasks may be a sheaf of fifty. */
@@ -33,7 +33,7 @@ export async function* walkTasks(client: RedisClient, stem: string): AsyncGenera
     const gone = (await client.call('HMGET', `${stem}over`, ...page.map(([field]) => field))) as (Buffer | null)[];
     for (const [i, [field, value]] of page.entries()) {
       const first = field.toString();
-      const { worker, tasks } = readSheaf(first, value);
+      const { worker, tasks } = readTaskBatch(first, value);
       for (const [place, task] of tasks.entries()) {
         if (!gone[i]?.includes(FIRST_PLACE + place)) yield { lease: { worker, token: tokenAt(first, place) }, task };
       }
@@ -68,7 +68,7 @@ export function latestFirst(leases: FoundLease[]): FoundLease[] {
   return leases.sort((a, b) => claimOf(b.lease.token) - claimOf(a.lease.token));
 }
 
-export function asLost({ lease, task }: FoundLease, job: Job | undefined, raw: boolean): Lost | undefined {
+export function asLost({ lease, task }: FoundLease, job: Job | undefined, raw: boolean): LostEntry | undefined {
   if (task) return { lease, task, why: 'worker', raw };
   return job?.token === lease.token ? { lease, job, why: 'worker' } : undefined;
 }

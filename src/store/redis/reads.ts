@@ -1,5 +1,5 @@
 import { type Job, STATES, type State } from '../../job/job.js';
-import type { Counts, EventPage, EventType, ListOptions, Page, StoredEvent, WorkerInfo } from '../store.js';
+import type { Counts, EventPage, EventType, JobPage, ListOptions, StoredEvent, WorkerInfo } from '../store.js';
 import type { Arg, RedisClient, Reply } from './client.js';
 import { decodeJob } from './codec.js';
 import type { Keys } from './keys.js';
@@ -26,7 +26,7 @@ export async function get(view: View, queue: string, ids: readonly string[]): Pr
   });
 }
 
-export async function list(view: View, queue: string, options: ListOptions): Promise<Page> {
+export async function list(view: View, queue: string, options: ListOptions): Promise<JobPage> {
   const from = Buffer.from(options.cursor ?? '', 'base64url');
   const [cursor, ...members] = (await run(view, 'list', queue, [
     options.state,

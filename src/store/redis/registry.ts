@@ -1,4 +1,4 @@
-import { ROLL } from '../raw.js';
+import { WORKER_REGISTRY } from '../raw-store.js';
 import type { View } from './reads.js';
 
 /** A process puts the name of a queue that it uses on record this often, in milliseconds. */
@@ -19,7 +19,7 @@ export class Registry {
 
   async add(queue: string): Promise<void> {
     const now = performance.now();
-    if (now < (this.#known.get(queue) ?? 0) || queue === ROLL) return;
+    if (now < (this.#known.get(queue) ?? 0) || queue === WORKER_REGISTRY) return;
     await this.#run('register', [queue]);
     if (this.#known.size >= MOST_KNOWN) this.#known.clear();
     this.#known.set(queue, now + RENEWED);

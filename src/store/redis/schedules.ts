@@ -38,7 +38,7 @@ export class Schedules {
       next === undefined ? '' : String(next),
       last === undefined ? '' : String(last),
     );
-    const { reply } = await this.view.client.run('fire', keysOf(this.view, queue), args);
+    const { reply } = await this.view.client.run('fire_schedule', keysOf(this.view, queue), args);
     return text((reply as Reply[])[0] ?? null) !== 'stale';
   }
 
@@ -68,7 +68,7 @@ export class Schedules {
 
   async #dropIn(queue: string, name: string): Promise<boolean> {
     const { client, time } = this.view;
-    const { reply, repeated } = await client.run('drop_schedule', keysOf(this.view, queue), [time(), name]);
+    const { reply, repeated } = await client.run('remove_schedule', keysOf(this.view, queue), [time(), name]);
     return repeated || reply === 1;
   }
 }

@@ -10,57 +10,57 @@ export interface Script {
 /** The files in lua/, but for the shared ones. */
 export type ScriptName =
   | 'add'
+  | 'add_from_source'
   | 'add_grouped'
   | 'add_plain'
-  | 'await'
-  | 'beat'
   | 'cancel'
-  | 'carried'
-  | 'carry'
   | 'claim'
-  | 'clear'
+  | 'claim_tasks'
+  | 'clear_tasks'
   | 'count'
-  | 'deliver'
+  | 'deliver_ends'
   | 'done'
   | 'done_tasks'
-  | 'doom'
-  | 'drop_schedule'
-  | 'enqueue'
-  | 'events'
-  | 'finish'
-  | 'fire'
+  | 'drain_outbox'
+  | 'enqueue_tasks'
+  | 'expire_session'
+  | 'finish_tasks'
+  | 'fire_schedule'
   | 'get'
-  | 'inform'
+  | 'heartbeat'
   | 'join'
   | 'leave'
-  | 'link'
+  | 'link_dependents'
   | 'list'
-  | 'note'
   | 'obliterate'
-  | 'outbox'
-  | 'pace'
   | 'pause'
   | 'push'
   | 'put_schedule'
-  | 'record'
+  | 'read_events'
+  | 'record_events'
+  | 'record_progress'
   | 'register'
   | 'remove'
+  | 'remove_schedule'
   | 'remove_tasks'
-  | 'report'
+  | 'report_success'
   | 'retire'
-  | 'revive'
+  | 'retry_dead'
   | 'schedules'
+  | 'set_limits'
   | 'settle'
+  | 'source_position'
   | 'sweep'
-  | 'take'
   | 'unregister'
-  | 'waiting';
+  | 'update_session'
+  | 'waiting_tasks'
+  | 'watch_for_end';
 
 /** Scripts that do what another one does, and something more: they find it as a function of its name. */
-const WITHIN: Partial<Record<ScriptName, ScriptName>> = { carry: 'add' };
+const WITHIN: Partial<Record<ScriptName, ScriptName>> = { add_from_source: 'add' };
 
 /** Scripts that do something of their own first and then go on as another. */
-const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire: 'add' };
+const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire_schedule: 'add' };
 
 const scripts = new Map<ScriptName, Script>();
 
@@ -97,7 +97,7 @@ let pieces: Piece[] | undefined;
  * with every call, which for all of them together cost as much as ten commands.
  */
 function sharedFor(own: string): string {
-  pieces ??= ['lib', 'sheaf'].flatMap((name) => read(name).split(/^(?=local )/m)).map(asPiece);
+  pieces ??= ['lib', 'task_batch'].flatMap((name) => read(name).split(/^(?=local )/m)).map(asPiece);
   const words = wordsOf(own);
   const needed: string[] = [];
   // Backwards, for each uses what stands before it.

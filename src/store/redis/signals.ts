@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { Ear } from '../raw.js';
+import type { Subscription } from '../raw-store.js';
 import type { Signal } from '../store.js';
 import { release } from './node-redis.js';
 
@@ -39,7 +39,7 @@ export class Signals {
   }
 
   /** The messages themselves, whatever they hold. */
-  hear(name: string, hearer: Hearer): Ear {
+  hear(name: string, hearer: Hearer): Subscription {
     const channel = this.#channel(name);
     channel.hearers.add(hearer);
     const stop = () => {

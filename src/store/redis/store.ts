@@ -4,48 +4,48 @@ import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import {
   type AddOutcome,
-  type Beat,
+  type Capacity,
   type Claim,
   type Counts,
   CREATED,
   type EventPage,
   FULL,
-  type Limits,
+  type JobPage,
   type ListOptions,
-  type Lost,
-  type Mark,
+  type LostEntry,
   type NewSchedule,
-  type Note,
-  type Pace,
-  type Page,
-  RELAY,
+  type NewSession,
+  type ProgressUpdate,
+  type QueueLimits,
   type Schedule,
-  type Session,
+  SERVER_SESSION,
   type Settlement,
   type Signal,
+  type SourceStep,
   type Store,
-  type Sweep,
   type SweepOptions,
+  type SweepResult,
   type WorkerInfo,
+  type WorkerSession,
 } from '../store.js';
 import {
   addArguments,
+  capacityText,
   doneArguments,
   doneTaskArguments,
   groupedArguments,
-  limitText,
-  paceText,
+  limitsText,
   plainArguments,
-  readPace,
+  readLimits,
   settleArguments,
 } from './arguments.js';
 import type { Again, Arg, RedisClient, Reply } from './client.js';
 import { freedKey } from './codec.js';
-import { Edges } from './edges.js';
+import { Dependencies } from './dependencies.js';
 import { readEntries } from './entries.js';
 import type { Keys } from './keys.js';
 import { asLost, type FoundLease, latestFirst } from './leases.js';
-import { asBuffer, RedisRaw } from './raw.js';
+import { asBuffer, RedisRawStore } from './raw-store.js';
 import { count, get, leasesOf, list, queues, rawSessions, readEvents, text, type View, workers } from './reads.js';
 import { Registry } from './registry.js';
 import { Schedules } from './schedules.js';
@@ -71,13 +71,13 @@ export interface RedisStoreOptions {
 }
 
 export class RedisStore implements Store {
-  readonly lanes = 3;
+  readonly maxParallelClaims = 3;
   readonly warnings: readonly string[];
   readonly threadUrl?: string;
-  readonly raw: RedisRaw;
+  readonly raw: RedisRawStore;
   readonly #client: RedisClient;
   readonly #keys: Keys;
-  readonly #edges: Edges;
+  readonly #edges: Dependencies;
   readonly #view: View;
   readonly #signals: Signals;
   readonly #schedules: Schedules;
@@ -93,12 +93,12 @@ export class RedisStore implements Store {
     this.warnings = options.warnings;
     this.threadUrl = options.threadUrl;
     this.#view = { client: this.#client, keys: this.#keys, time: () => this.#time() };
-    this.#edges = new Edges(this.#client, this.#keys, () => this.#time());
+    this.#edges = new Dependencies(this.#client, this.#keys, () => this.#time());
     this.#signals = new Signals(options.subscriber);
     this.#schedules = new Schedules(this.#view, () => this.now());
     this.#registry = new Registry(this.#view);
     const register = (queue: string) => this.#registry.add(queue);
-    this.raw = new RedisRaw({ view: this.#view, signals: this.#signals, register });
+    this.raw = new RedisRawStore({ view: this.#view, signals: this.#signals, register });
     // A server that came back empty has lost the names of its queues too.
     this.#client.redis.on('ready', this.#registry.forgetAll);
   }
@@ -107,15 +107,15 @@ export class RedisStore implements Store {
     return this.#clock ? this.#clock() : Date.now() + this.#skew;
   }
 
-  async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
+  async push(queue: string, tasks: readonly Bytes[], limits: Capacity = {}): Promise<boolean> {
     await this.#registry.add(queue);
     const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
-    const args: Arg[] = [this.#time(), limitText(limits.count), limitText(limits.bytes), String(bytes)];
+    const args: Arg[] = [this.#time(), capacityText(limits.count), capacityText(limits.bytes), String(bytes)];
     for (const task of tasks) args.push(asBuffer(task));
     return (await this.#bring('push', queue, args, false)).reply === 1;
   }
 
-  async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
+  async add(queue: string, jobs: readonly NewJob[], limits: Capacity = {}): Promise<AddOutcome[]> {
     await this.#registry.add(queue);
     const [now, createdAt] = [this.#time(), this.now()];
     const unlimited = limits.count === undefined && limits.bytes === undefined;
@@ -140,20 +140,20 @@ export class RedisStore implements Store {
     return outcomes(jobs, reply, repeated);
   }
 
-  async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
+  async addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
     await this.#registry.add(queue);
     const args = addArguments(queue, jobs, this.#time(), this.now(), {});
     args.push(mark.source, mark.from, mark.to);
     // A second try finds the mark of a first one that got through, and changes nothing.
-    const { reply } = await this.#addAny('carry', queue, jobs, args);
+    const { reply } = await this.#addAny('add_from_source', queue, jobs, args);
     return text(reply[0] ?? null) === 'stale' ? 'stale' : outcomes(jobs, reply, false);
   }
 
-  async carried(queue: string, source: string): Promise<string> {
-    return text((await this.#run('carried', queue, [this.#time(), source])).reply);
+  async sourcePosition(queue: string, source: string): Promise<string> {
+    return text((await this.#run('source_position', queue, [this.#time(), source])).reply);
   }
 
-  async claim({ queue, worker, lease }: Beat, n: number): Promise<Claim> {
+  async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
     const nonce = randomBytes(9).toString('base64url');
     const args = [this.#time(), worker, String(n), nonce, String(lease)];
     const { reply } = await this.#run('claim', queue, args, false);
@@ -178,13 +178,13 @@ export class RedisStore implements Store {
     return this.#applied(queue, reply as number[], repeated);
   }
 
-  async note(queue: string, lease: Lease, note: Note): Promise<boolean> {
+  async recordProgress(queue: string, lease: Lease, note: ProgressUpdate): Promise<boolean> {
     const progress = note.progress === undefined ? '' : `=${note.progress}`;
     const args = [this.#time(), lease.token, lease.id ?? '', progress, note.log ?? '', String(LOG_LIMIT)];
-    return (await this.#run('note', queue, args)).reply === 1;
+    return (await this.#run('record_progress', queue, args)).reply === 1;
   }
 
-  async join(queue: string, worker: string, session: Session): Promise<void> {
+  async join(queue: string, worker: string, session: NewSession): Promise<void> {
     await this.#registry.add(queue);
     await this.#run('join', queue, [
       this.#time(),
@@ -195,25 +195,25 @@ export class RedisStore implements Store {
     ]);
   }
 
-  async beat(sessions: readonly Beat[]): Promise<boolean[]> {
+  async heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
     return Promise.all(
       sessions.map(async ({ queue, worker, lease }) => {
-        const { reply } = await this.#run('beat', queue, [this.#time(), worker, String(lease)]);
+        const { reply } = await this.#run('heartbeat', queue, [this.#time(), worker, String(lease)]);
         return reply === 1;
       }),
     );
   }
 
   async leave(queue: string, worker: string): Promise<void> {
-    if ((await this.held(queue, worker)).length > 0) return;
+    if ((await this.leasesOf(queue, worker)).length > 0) return;
     await this.#run('leave', queue, [this.#time(), worker, '0']);
   }
 
-  async held(queue: string, worker: string): Promise<Lease[]> {
+  async leasesOf(queue: string, worker: string): Promise<Lease[]> {
     return (await leasesOf(this.#view, queue, (name) => name === worker)).map((found) => found.lease);
   }
 
-  async sweep(queue: string, options: SweepOptions): Promise<Sweep> {
+  async sweep(queue: string, options: SweepOptions): Promise<SweepResult> {
     const kept = String(DEFAULT_SPEC.keep.done.ms);
     const args = [this.#time(), String(options.lease), String(options.every), kept];
     const reply = (await this.#run('sweep', queue, args)).reply as Reply[] | null;
@@ -224,7 +224,7 @@ export class RedisStore implements Store {
     if (edges === 1) await this.#edges.recheck(queue);
     const workers = reply.slice(5, 5 + count!).map((id) => text(id));
     const late = reply.slice(5 + count!).map((id) => text(id));
-    const lost: Lost[] = [];
+    const lost: LostEntry[] = [];
     if (workers.length > 0) lost.push(...(await this.#remains(queue, new Set(workers))));
     for (const job of await this.get(queue, late)) {
       if (job?.state !== 'active') continue;
@@ -237,7 +237,7 @@ export class RedisStore implements Store {
     return get(this.#view, queue, ids);
   }
 
-  list(queue: string, options: ListOptions): Promise<Page> {
+  list(queue: string, options: ListOptions): Promise<JobPage> {
     return list(this.#view, queue, options);
   }
 
@@ -253,8 +253,8 @@ export class RedisStore implements Store {
     return workers(this.#view, queue);
   }
 
-  report(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    return this.#end('report', 'done', queue, ids);
+  reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#end('report_success', 'done', queue, ids);
   }
 
   cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
@@ -266,8 +266,8 @@ export class RedisStore implements Store {
     return (reply as number[]).map((flag) => repeated || flag === 1);
   }
 
-  async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const { reply, repeated } = await this.#run('revive', queue, [this.#time(), ...ids]);
+  async retryDead(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const { reply, repeated } = await this.#run('retry_dead', queue, [this.#time(), ...ids]);
     return (reply as number[]).map((flag) => repeated || flag === 1);
   }
 
@@ -280,14 +280,14 @@ export class RedisStore implements Store {
     return (await this.#client.call('HEXISTS', `${this.#keys.queue(queue).stem}meta`, 'paused')) === 1;
   }
 
-  async setPace(queue: string, pace: Pace): Promise<void> {
+  async setLimits(queue: string, limits: QueueLimits): Promise<void> {
     await this.#registry.add(queue);
-    await this.#run('pace', queue, [this.#time(), paceText(pace)]);
+    await this.#run('set_limits', queue, [this.#time(), limitsText(limits)]);
   }
 
-  async pace(queue: string): Promise<Pace> {
+  async limits(queue: string): Promise<QueueLimits> {
     const stored = await this.#client.call('HGET', `${this.#keys.queue(queue).stem}meta`, 'pace');
-    return readPace(text(stored));
+    return readLimits(text(stored));
   }
 
   async obliterate(queue: string): Promise<void> {
@@ -300,33 +300,36 @@ export class RedisStore implements Store {
     return this.#schedules.put(schedule);
   }
 
-  fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean> {
+  fireSchedule(
+    schedule: Schedule,
+    firing: { jobs: readonly NewJob[]; next?: number; last?: number },
+  ): Promise<boolean> {
     return this.#schedules.fire(schedule, firing);
   }
 
-  schedules(): Promise<Schedule[]> {
+  listSchedules(): Promise<Schedule[]> {
     return this.#schedules.all();
   }
 
-  dropSchedule(name: string): Promise<boolean> {
+  removeSchedule(name: string): Promise<boolean> {
     return this.#schedules.drop(name);
   }
 
-  async await(queue: string, ids: readonly string[]): Promise<void> {
-    await this.#run('await', queue, [this.#time(), ...ids]);
+  async watchForEnd(queue: string, ids: readonly string[]): Promise<void> {
+    await this.#run('watch_for_end', queue, [this.#time(), ...ids]);
   }
 
-  async record(queue: string, ms: number): Promise<string> {
+  async recordEvents(queue: string, ms: number): Promise<string> {
     await this.#registry.add(queue);
-    return text((await this.#run('record', queue, [this.#time(), String(ms)])).reply);
+    return text((await this.#run('record_events', queue, [this.#time(), String(ms)])).reply);
   }
 
-  async events(queue: string, after: string, limit: number): Promise<EventPage> {
-    const { reply } = await this.#run('events', queue, [this.#time(), after, String(limit)]);
+  async readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
+    const { reply } = await this.#run('read_events', queue, [this.#time(), after, String(limit)]);
     return readEvents(reply as Reply[]);
   }
 
-  listen(queue: string, listener: (signal: Signal) => void): () => void {
+  subscribe(queue: string, listener: (signal: Signal) => void): () => void {
     return this.#signals.listen(this.#keys.queue(queue).channel, listener);
   }
 
@@ -365,7 +368,7 @@ export class RedisStore implements Store {
 
   /** Adds jobs that may wait for jobs of other queues. */
   async #addAny(
-    name: 'add' | 'carry',
+    name: 'add' | 'add_from_source',
     queue: string,
     jobs: readonly NewJob[],
     args: Arg[],
@@ -383,7 +386,7 @@ export class RedisStore implements Store {
 
   /** Ends jobs that somebody names without a token; what their records ask for is read first, for it never changes. */
   async #end(
-    name: 'report' | 'cancel',
+    name: 'report_success' | 'cancel',
     state: 'done' | 'cancelled',
     queue: string,
     ids: readonly string[],
@@ -423,7 +426,7 @@ export class RedisStore implements Store {
   }
 
   /** What dead workers hold, latest claim first; a worker that holds nothing any more is buried. */
-  async #remains(queue: string, workers: ReadonlySet<string>): Promise<Lost[]> {
+  async #remains(queue: string, workers: ReadonlySet<string>): Promise<LostEntry[]> {
     const leases = await leasesOf(this.#view, queue, (worker) => workers.has(worker));
     const found = latestFirst(await this.#notHandedOn(queue, leases));
     const holders = new Set(found.map(({ lease }) => lease.worker));
@@ -441,7 +444,7 @@ export class RedisStore implements Store {
 
   /** Leaves out what a relay has handed on and whose reservation runs. */
   async #notHandedOn(queue: string, found: FoundLease[]): Promise<FoundLease[]> {
-    const handed = found.filter(({ lease }) => lease.id !== undefined && lease.worker.startsWith(RELAY));
+    const handed = found.filter(({ lease }) => lease.id !== undefined && lease.worker.startsWith(SERVER_SESSION));
     const reserved = new Set<FoundLease>();
     const key = `${this.#keys.queue(queue).stem}reserved`;
     for (let i = 0; i < handed.length; i += REMAINS) {

@@ -1,55 +1,61 @@
 import { CroreError } from '../../errors.js';
 import type { Bytes, Need, NewJob, Unique } from '../../job/job.js';
 import { encodeSpec } from '../../job/spec.js';
-import { type AddOutcome, CREATED, FULL, type Limits } from '../store.js';
-import { close } from './ends.js';
-import { S, sizeOf, type Tables, Tally } from './table.js';
+import { type AddOutcome, type Capacity, CREATED, FULL } from '../store.js';
+import { closeJob } from './finalize.js';
+import { QueueCounters, S, sizeOf, type Tables } from './tables.js';
 
-export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Limits): boolean {
-  const tally = new Tally(tables, queue);
+export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Capacity): boolean {
+  const counters = new QueueCounters(tables, queue);
   const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
-  if (tasks.length > room(tally, limits) || bytes > space(tally, limits)) return false;
+  if (tasks.length > room(counters, limits) || bytes > space(counters, limits)) return false;
   const insert = tables.sql('INSERT INTO tasks (queue, seq, body) VALUES (?, ?, ?)');
-  for (const task of tasks) insert.run(queue, tally.nextBack(), task);
-  tally.add('tasks', tasks.length);
-  tally.add('ready', tasks.length);
-  tally.add('bytes', bytes);
-  tally.write();
+  for (const task of tasks) insert.run(queue, counters.nextBack(), task);
+  counters.add('tasks', tasks.length);
+  counters.add('ready', tasks.length);
+  counters.add('bytes', bytes);
+  counters.write();
   return true;
 }
 
-export function add(tables: Tables, queue: number, jobs: readonly NewJob[], limits: Limits, now: number): AddOutcome[] {
-  const tally = new Tally(tables, queue);
-  checkUpstreams(tables, tally.row.name, jobs);
-  const outcomes = jobs.map((job) => addOne(tables, tally, job, limits, now));
-  tally.write();
+export function add(
+  tables: Tables,
+  queue: number,
+  jobs: readonly NewJob[],
+  limits: Capacity,
+  now: number,
+): AddOutcome[] {
+  const counters = new QueueCounters(tables, queue);
+  checkUpstreams(tables, counters.row.name, jobs);
+  const outcomes = jobs.map((job) => addOne(tables, counters, job, limits, now));
+  counters.write();
   return outcomes;
 }
 
-function addOne(tables: Tables, tally: Tally, job: NewJob, limits: Limits, now: number): AddOutcome {
-  const existing = taken(tables, tally.queue, job, now);
-  if (existing !== undefined) return { outcome: renew(tables, tally, job, existing, now), id: existing };
+function addOne(tables: Tables, counters: QueueCounters, job: NewJob, limits: Capacity, now: number): AddOutcome {
+  const existing = taken(tables, counters.queue, job, now);
+  if (existing !== undefined) return { outcome: renew(tables, counters, job, existing, now), id: existing };
   const size = sizeOf(job.payload);
-  if (room(tally, limits) < 1 || space(tally, limits) < size) return FULL;
+  if (room(counters, limits) < 1 || space(counters, limits) < size) return FULL;
   const at = job.at ?? now + (job.delay ?? 0);
   const { needs, unique } = job.spec;
   const wires = needs ? wire(tables, needs) : undefined;
   const state = wires?.failed ? S.ready : wires?.edges.length ? S.blocked : at > now ? S.scheduled : S.ready;
-  const n = insert(tables, tally, job, state, at, now);
-  tally.event(now, 'added', job.id);
+  const n = insert(tables, counters, job, state, at, now);
+  counters.event(now, 'added', job.id);
   if (wires?.failed) {
     const ending = { n, id: job.id, state: 'cancelled' as const, attempt: 0, crashes: 0, outcome: wires.failed };
-    close(tables, tally, now, { ...ending, spec: job.spec });
-    tally.event(now, 'cancelled', job.id, wires.failed);
+    closeJob(tables, counters, now, { ...ending, spec: job.spec });
+    counters.event(now, 'cancelled', job.id, wires.failed);
     return CREATED;
   }
-  if (state === S.ready && job.spec.group !== undefined) tally.groups(now).enter(job.spec.group);
+  if (state === S.ready && job.spec.group !== undefined) counters.groups(now).enter(job.spec.group);
   for (const { up, on } of wires?.edges ?? []) {
     tables.sql('INSERT OR IGNORE INTO edges (up, down, policy) VALUES (?, ?, ?)').run(up, n, on);
   }
-  tally.add(state === S.blocked ? 'blocked' : state === S.scheduled ? 'scheduled' : 'ready', 1);
-  tally.add('bytes', size);
-  if (unique) lock(tables, tally.queue, unique, job.id, now);
+  counters.add(state === S.blocked ? 'blocked' : state === S.scheduled ? 'scheduled' : 'ready', 1);
+  counters.add('bytes', size);
+  if (unique) lock(tables, counters.queue, unique, job.id, now);
   return CREATED;
 }
 
@@ -62,7 +68,7 @@ function lock(tables: Tables, queue: number, { key, ttl }: Unique, id: string, n
 /** A second job with the key of one that waits: what the mode says is done to that one. */
 function renew(
   tables: Tables,
-  tally: Tally,
+  counters: QueueCounters,
   job: NewJob,
   id: string,
   now: number,
@@ -72,11 +78,11 @@ function renew(
   if (mode === 'keep' || id === job.id) return 'duplicate';
   const row = tables
     .sql('SELECT n, state, attempt, at, payload FROM jobs WHERE queue = ? AND id = ? AND state < 3')
-    .get(tally.queue, id);
+    .get(counters.queue, id);
   if (!row) return 'duplicate';
   if (mode === 'replace') {
     tables.sql('UPDATE jobs SET payload = ? WHERE n = ?').run(job.payload, row.n!);
-    tally.add('bytes', sizeOf(job.payload) - sizeOf(row.payload as string));
+    counters.add('bytes', sizeOf(job.payload) - sizeOf(row.payload as string));
   }
   const timed = job.at !== undefined || (job.delay ?? 0) > 0;
   // What is due does not wait again, though nobody has promoted it yet.
@@ -84,24 +90,31 @@ function renew(
   if (timed && waits && row.attempt === 0) {
     tables.sql('UPDATE jobs SET at = ? WHERE n = ?').run(job.at ?? now + job.delay!, row.n!);
   }
-  if (unique!.ttl > 0) lock(tables, tally.queue, unique!, id, now);
-  tally.event(now, 'changed', id);
+  if (unique!.ttl > 0) lock(tables, counters.queue, unique!, id, now);
+  counters.event(now, 'changed', id);
   return mode === 'replace' ? 'replaced' : 'extended';
 }
 
 const INSERT = `INSERT INTO jobs (queue, id, state, priority, seq, created, at, reservation, spec, payload, grp)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
-export function insert(tables: Tables, tally: Tally, job: NewJob, state: number, at: number, now: number): number {
+export function insert(
+  tables: Tables,
+  counters: QueueCounters,
+  job: NewJob,
+  state: number,
+  at: number,
+  now: number,
+): number {
   const spec = encodeSpec(job.spec);
   const { lastInsertRowid } = tables
     .sql(INSERT)
     .run(
-      tally.queue,
+      counters.queue,
       job.id,
       state,
       job.priority,
-      state === S.ready ? tally.nextBack() : 0,
+      state === S.ready ? counters.nextBack() : 0,
       now,
       state === S.ready ? null : at,
       job.spec.reservation,
@@ -159,11 +172,11 @@ function wire(tables: Tables, needs: readonly Need[]): Wires {
   return wires;
 }
 
-function room(tally: Tally, limits: Limits): number {
+function room(counters: QueueCounters, limits: Capacity): number {
   if (limits.count === undefined) return Number.POSITIVE_INFINITY;
-  return limits.count - (tally.get('blocked') + tally.get('scheduled') + tally.get('ready'));
+  return limits.count - (counters.get('blocked') + counters.get('scheduled') + counters.get('ready'));
 }
 
-function space(tally: Tally, limits: Limits): number {
-  return limits.bytes === undefined ? Number.POSITIVE_INFINITY : limits.bytes - tally.get('bytes');
+function space(counters: QueueCounters, limits: Capacity): number {
+  return limits.bytes === undefined ? Number.POSITIVE_INFINITY : limits.bytes - counters.get('bytes');
 }

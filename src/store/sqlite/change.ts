@@ -1,9 +1,9 @@
 import { type Lease, STATES, type Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
-import type { Note, Pace } from '../store.js';
-import { close, forget, prune, tell } from './ends.js';
+import type { ProgressUpdate, QueueLimits } from '../store.js';
+import { closeJob, dropOldest, dropRecords, tellDependents } from './finalize.js';
 import { leasedJob, leasedTask } from './settle.js';
-import { leaseToken, S, sizeOf, type Tables, Tally } from './table.js';
+import { leaseToken, QueueCounters, S, sizeOf, type Tables } from './tables.js';
 
 const LOG_LIMIT = 65_536;
 
@@ -16,7 +16,7 @@ export interface Cancelled {
 }
 
 export function cancel(tables: Tables, queue: number, ids: readonly string[], now: number): Cancelled {
-  const tally = new Tally(tables, queue);
+  const counters = new QueueCounters(tables, queue);
   const result: Cancelled = { applied: [], tokens: [], ended: [], woken: [] };
   const told: { n: number; id: string; state: 'cancelled' }[] = [];
   let freed = false;
@@ -29,34 +29,34 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     result.applied.push(row !== undefined);
     if (!row) continue;
     const from = (['blocked', 'scheduled', 'ready', 'active'] as const)[row.state as number]!;
-    tally.add(from, -1);
+    counters.add(from, -1);
     if (from === 'active') result.tokens.push(leaseToken(row));
-    else tally.add('bytes', -sizeOf(row.payload as string));
+    else counters.add('bytes', -sizeOf(row.payload as string));
     if (row.grp !== null) {
-      const groups = tally.groups(now);
+      const groups = counters.groups(now);
       if (from === 'ready') groups.leave(row.grp as string);
       if (from === 'active') groups.release(row.grp as string, 1);
     }
-    if (from === 'active' && (row.grp !== null || tally.row.pace !== null)) freed = true;
+    if (from === 'active' && (row.grp !== null || counters.row.pace !== null)) freed = true;
     if (from === 'blocked') tables.sql('DELETE FROM edges WHERE down = ?').run(row.n!);
     const spec = decodeSpec((row.spec as string | null) ?? '');
     const ending = { n: row.n as number, id, state: 'cancelled' as const };
     const counts = { attempt: row.attempt as number, crashes: row.crashes as number, outcome: 'cancelled' };
-    close(tables, tally, now, { ...ending, ...counts, spec });
-    tally.event(now, 'cancelled', id, 'cancelled');
+    closeJob(tables, counters, now, { ...ending, ...counts, spec });
+    counters.event(now, 'cancelled', id, 'cancelled');
     const keep = keepOf(spec, 'cancelled');
-    if (keep.ms > 0 && keep.count > 0) prune(tables, tally, 'cancelled', keep.count);
+    if (keep.ms > 0 && keep.count > 0) dropOldest(tables, counters, 'cancelled', keep.count);
     told.push(ending);
     result.ended.push(id);
   }
-  if (told.length > 0) result.woken = tell(tables, tally, now, told);
+  if (told.length > 0) result.woken = tellDependents(tables, counters, now, told);
   if (freed) result.woken.push(queue);
-  tally.write();
+  counters.write();
   return result;
 }
 
-export function revive(tables: Tables, queue: number, ids: readonly string[], now: number): boolean[] {
-  const tally = new Tally(tables, queue);
+export function retryDead(tables: Tables, queue: number, ids: readonly string[], now: number): boolean[] {
+  const counters = new QueueCounters(tables, queue);
   const applied = ids.map((id) => {
     const row = tables
       .sql(`SELECT n, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead}`)
@@ -66,42 +66,48 @@ export function revive(tables: Tables, queue: number, ids: readonly string[], no
       .sql(
         'UPDATE jobs SET state = 2, attempt = 0, crashes = 0, at = NULL, until = NULL, outcome = NULL, seq = ? WHERE n = ?',
       )
-      .run(tally.nextBack(), row.n!);
-    tally.move('dead', 'ready');
-    tally.event(now, 'revived', id);
-    if (row.grp !== null) tally.groups(now).enter(row.grp as string);
-    tally.add('bytes', sizeOf(row.payload as string));
+      .run(counters.nextBack(), row.n!);
+    counters.move('dead', 'ready');
+    counters.event(now, 'revived', id);
+    if (row.grp !== null) counters.groups(now).enter(row.grp as string);
+    counters.add('bytes', sizeOf(row.payload as string));
     return true;
   });
-  tally.write();
+  counters.write();
   return applied;
 }
 
-export function setPace(tables: Tables, queue: number, pace: Pace, now: number): void {
+export function setLimits(tables: Tables, queue: number, pace: QueueLimits, now: number): void {
   const text = Object.keys(pace).length === 0 ? null : JSON.stringify(pace);
   tables.sql('UPDATE queues SET pace = ? WHERE n = ?').run(text, queue);
-  const tally = new Tally(tables, queue);
-  tally.groups(now).reconsider();
-  tally.write();
+  const counters = new QueueCounters(tables, queue);
+  counters.groups(now).reconsider();
+  counters.write();
 }
 
 /** Drops the records of ended jobs. */
 export function remove(tables: Tables, queue: number, ids: readonly string[]): boolean[] {
-  const tally = new Tally(tables, queue);
+  const counters = new QueueCounters(tables, queue);
   const applied = ids.map((id) => {
     const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ? AND state > 3').get(queue, id);
-    if (row) forget(tables, tally, STATES[row.state as number] as Terminal, 'SELECT ?', [row.n!]);
+    if (row) dropRecords(tables, counters, STATES[row.state as number] as Terminal, 'SELECT ?', [row.n!]);
     return row !== undefined;
   });
-  tally.write();
+  counters.write();
   return applied;
 }
 
-export function note(tables: Tables, queue: number, lease: Lease, { progress, log }: Note, now: number): boolean {
+export function recordProgress(
+  tables: Tables,
+  queue: number,
+  lease: Lease,
+  { progress, log }: ProgressUpdate,
+  now: number,
+): boolean {
   const row = lease.id === undefined ? leasedTask(tables, queue, lease) : leasedJob(tables, queue, lease);
   if (!row) return false;
   if (lease.id === undefined) return true;
-  if (progress !== undefined) new Tally(tables, queue).event(now, 'progress', lease.id, progress);
+  if (progress !== undefined) new QueueCounters(tables, queue).event(now, 'progress', lease.id, progress);
   tables
     .sql(
       `INSERT INTO notes (n, progress, log) VALUES (?, ?, ?) ON CONFLICT (n) DO UPDATE
@@ -128,9 +134,9 @@ export function obliterate(tables: Tables, queue: number, now: number): number[]
   tables.sql('DELETE FROM events WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM seals WHERE queue = ?').run(queue);
   tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
-  const tally = new Tally(tables, queue);
+  const counters = new QueueCounters(tables, queue);
   const told = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));
-  const woken = tell(tables, tally, now, told);
-  tally.write();
+  const woken = tellDependents(tables, counters, now, told);
+  counters.write();
   return woken;
 }

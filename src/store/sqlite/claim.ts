@@ -2,10 +2,10 @@ import type { Body, Entry, Job } from '../../job/job.js';
 import { DEFAULT_SPEC, decodeSpec } from '../../job/spec.js';
 import type { Claim } from '../store.js';
 import type { Value } from './driver.js';
-import { unlock } from './ends.js';
-import { type Groups, paceOf, windowOf } from './groups.js';
-import { seal } from './seals.js';
-import { leaseToken, makeToken, sizeOf, type Tables, Tally } from './table.js';
+import { freeUniqueKey } from './finalize.js';
+import { type Groups, limitsOf, windowOf } from './groups.js';
+import { leaseToken, makeToken, QueueCounters, sizeOf, type Tables } from './tables.js';
+import { moveLocksToLeases } from './unique-locks.js';
 
 interface ClaimRequest {
   queue: number;
@@ -27,27 +27,27 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
     'UPDATE sessions SET deadline = max(deadline, ?) WHERE queue = ? AND worker = ? AND deadline >= 0',
   );
   if (beat.run(now + request.lease, queue, worker).changes !== 1) return { status: 'lost', ...nothing };
-  const tally = new Tally(tables, queue);
-  if (tally.row.paused) return { status: 'paused', ...nothing };
-  promote(tables, tally, now, 1_000);
-  const token = `${tally.row.claims}.${request.nonce}`;
-  const leave = paceLeaves(tally, request.n, now);
-  const groups = tally.groups(now);
-  const grouping = tally.get('turn') > 0;
+  const counters = new QueueCounters(tables, queue);
+  if (counters.row.paused) return { status: 'paused', ...nothing };
+  promote(tables, counters, now, 1_000);
+  const token = `${counters.row.claims}.${request.nonce}`;
+  const leave = roomWithinLimits(counters, request.n, now);
+  const groups = counters.groups(now);
+  const grouping = counters.get('turn') > 0;
   if (grouping) groups.reopen();
   const entries =
-    (grouping || tally.get('ready') > 0) && leave.n > 0
-      ? take(tables, tally, { ...request, n: leave.n }, token, groups)
+    (grouping || counters.get('ready') > 0) && leave.n > 0
+      ? take(tables, counters, { ...request, n: leave.n }, token, groups)
       : [];
-  for (const { job } of entries) if (job) tally.event(now, 'started', job.id, job.attempt);
+  for (const { job } of entries) if (job) counters.event(now, 'started', job.id, job.attempt);
   countStarts(tables, queue, leave, entries.length);
-  tally.add('claims', entries.length);
-  tally.add('ready', -entries.length);
-  tally.add('active', entries.length);
+  counters.add('claims', entries.length);
+  counters.add('ready', -entries.length);
+  counters.add('active', entries.length);
   const turns = grouping && groups.anyTurn();
-  tally.write();
+  counters.write();
   const next = tables.sql('SELECT min(at) AS at FROM jobs WHERE queue = ? AND state = 1').get(queue);
-  const waits = turns || tally.get('ready') > tally.get('grouped');
+  const waits = turns || counters.get('ready') > counters.get('grouped');
   // At the pace's limit there is no more for now, whatever waits.
   const spent = entries.length === leave.n && (leave.n < request.n || leave.opens !== undefined);
   const times = [(next?.at as number | null) ?? undefined, waits && spent ? leave.opens : undefined];
@@ -64,12 +64,12 @@ interface Leave {
 }
 
 /** What the pace of the queue leaves of `n`. */
-export function paceLeaves(tally: Tally, n: number, now: number): Leave {
-  if (tally.row.pace === null) return { n };
-  const { concurrency, rate } = paceOf(tally.row);
-  let most = concurrency === undefined ? n : Math.min(n, concurrency - tally.get('active'));
+export function roomWithinLimits(counters: QueueCounters, n: number, now: number): Leave {
+  if (counters.row.pace === null) return { n };
+  const { concurrency, rate } = limitsOf(counters.row);
+  let most = concurrency === undefined ? n : Math.min(n, concurrency - counters.get('active'));
   if (!rate) return { n: Math.max(0, most) };
-  const [opened, started] = windowOf(tally.row, rate, now);
+  const [opened, started] = windowOf(counters.row, rate, now);
   const left = rate.count - started;
   const opens = left <= most ? opened + rate.per : undefined;
   most = Math.min(most, left);
@@ -84,36 +84,37 @@ export function countStarts(tables: Tables, queue: number, { window }: Leave, co
 }
 
 /** Due jobs join the back of their line; returns how many. */
-export function promote(tables: Tables, tally: Tally, now: number, limit: number): number {
-  if (tally.get('scheduled') === 0) return 0;
+export function promote(tables: Tables, counters: QueueCounters, now: number, limit: number): number {
+  if (counters.get('scheduled') === 0) return 0;
   const due = tables
     .sql('SELECT n, grp FROM jobs WHERE queue = ? AND state = 1 AND at <= ? ORDER BY at, id LIMIT ?')
-    .all(tally.queue, now, limit);
+    .all(counters.queue, now, limit);
   const update = tables.sql('UPDATE jobs SET state = 2, at = NULL, seq = ? WHERE n = ?');
   for (const row of due) {
-    update.run(tally.nextBack(), row.n!);
-    tally.move('scheduled', 'ready');
-    if (row.grp !== null) tally.groups(now).enter(row.grp as string);
+    update.run(counters.nextBack(), row.n!);
+    counters.move('scheduled', 'ready');
+    if (row.grp !== null) counters.groups(now).enter(row.grp as string);
   }
   return due.length;
 }
 
 /** Higher priorities, then groups in turn, then raw tasks and default jobs turn by turn, then lower ones. */
-function take(tables: Tables, tally: Tally, request: ClaimRequest, token: string, groups: Groups): Entry[] {
-  const jobs = (low: number, high: number, limit: number) => takeJobs(tables, tally, request, token, low, high, limit);
-  if (tally.get('tasks') === 0 && tally.get('turn') === 0) return jobs(LOWEST, HIGHEST, request.n);
+function take(tables: Tables, counters: QueueCounters, request: ClaimRequest, token: string, groups: Groups): Entry[] {
+  const jobs = (low: number, high: number, limit: number) =>
+    takeJobs(tables, counters, request, token, low, high, limit);
+  if (counters.get('tasks') === 0 && counters.get('turn') === 0) return jobs(LOWEST, HIGHEST, request.n);
   const first = jobs(1, HIGHEST, request.n);
-  const refs = countDefault(tables, tally.queue, request.n);
+  const refs = countDefault(tables, counters.queue, request.n);
   // Of an odd number each kind gets the larger half in turn. With three kinds there are two such turns.
   const half = (whole: number, turns: number) =>
-    Math.floor(whole / 2) + (whole % 2 === 1 ? Math.floor(tally.row.claims / turns) % 2 : 0);
-  const turns = tally.get('grouped') > 0 ? 2 : 1;
+    Math.floor(whole / 2) + (whole % 2 === 1 ? Math.floor(counters.row.claims / turns) % 2 : 0);
+  const turns = counters.get('grouped') > 0 ? 2 : 1;
   const wanted = request.n - first.length;
-  const most = Math.max(half(wanted, 1), wanted - tally.get('tasks') - refs);
-  const grouped = groups.take(most, (counts) => takeOfGroups(tables, tally, request, token, counts));
+  const most = Math.max(half(wanted, 1), wanted - counters.get('tasks') - refs);
+  const grouped = groups.take(most, (counts) => takeOfGroups(tables, counters, request, token, counts));
   const want = wanted - grouped.length;
-  const share = Math.min(tally.get('tasks'), Math.max(half(want, turns), want - refs));
-  const raw = takeTasks(tables, tally, request, token, share);
+  const share = Math.min(counters.get('tasks'), Math.max(half(want, turns), want - refs));
+  const raw = takeTasks(tables, counters, request, token, share);
   const middle = jobs(0, 0, want - raw.length);
   const rest = jobs(LOWEST, -1, want - raw.length - middle.length);
   return [...first, ...grouped, ...interleave(raw, middle), ...rest];
@@ -151,7 +152,7 @@ const TAKE_THESE = TAKE('SELECT value FROM json_each(?)');
 
 function takeJobs(
   tables: Tables,
-  tally: Tally,
+  counters: QueueCounters,
   request: ClaimRequest,
   token: string,
   low: number,
@@ -163,13 +164,13 @@ function takeJobs(
   const rows = tables.arrays(TAKE_JOBS).all(now, worker, token, now, queue, low, high, limit);
   const taken = rows.map((row) => readJob(row, request, token));
   taken.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
-  return leased(tables, tally, request, taken);
+  return leased(tables, counters, request, taken);
 }
 
 /** The heads of these groups' lines, group by group. One statement that writes costs as much as many that look. */
 function takeOfGroups(
   tables: Tables,
-  tally: Tally,
+  counters: QueueCounters,
   request: ClaimRequest,
   token: string,
   counts: ReadonlyMap<string, number>,
@@ -182,18 +183,18 @@ function takeOfGroups(
   const rows = tables.arrays(TAKE_THESE).all(now, worker, token, now, JSON.stringify([...places.keys()]));
   const taken = rows.map((row) => readJob(row, request, token));
   taken.sort((a, b) => places.get(a.n)! - places.get(b.n)!);
-  return leased(tables, tally, request, taken);
+  return leased(tables, counters, request, taken);
 }
 
 /** What was taken, with what that sets in motion. */
-function leased(tables: Tables, tally: Tally, request: ClaimRequest, taken: Taken[]): Entry[] {
+function leased(tables: Tables, counters: QueueCounters, request: ClaimRequest, taken: Taken[]): Entry[] {
   const { queue, worker } = request;
   let bytes = 0;
   for (const { job } of taken) {
     bytes += sizeOf(job.payload);
-    if (job.spec.unique?.scope === 'waiting') unlock(tables, queue, job.spec.unique.key, job.id);
+    if (job.spec.unique?.scope === 'waiting') freeUniqueKey(tables, queue, job.spec.unique.key, job.id);
   }
-  tally.add('bytes', -bytes);
+  counters.add('bytes', -bytes);
   return taken.map(({ job }) => ({ lease: { worker, token: job.token!, id: job.id }, job }));
 }
 
@@ -229,7 +230,7 @@ const TAKE_TASKS = `UPDATE tasks SET worker = ?, token = ?
 /** Leases the raw tasks that have waited longest. */
 export function takeTasks(
   tables: Tables,
-  tally: Tally,
+  counters: QueueCounters,
   { queue, worker }: Pick<ClaimRequest, 'queue' | 'worker'>,
   token: string,
   limit: number,
@@ -237,11 +238,11 @@ export function takeTasks(
   if (limit <= 0) return [];
   const rows = tables.sql(TAKE_TASKS).all(worker, token, queue, limit);
   rows.sort((a, b) => (a.seq as number) - (b.seq as number));
-  tally.add('tasks', -rows.length);
-  seal(tables, queue, rows);
+  counters.add('tasks', -rows.length);
+  moveLocksToLeases(tables, queue, rows);
   return rows.map((row) => {
     const task = row.body as Uint8Array;
-    tally.add('bytes', -task.length);
+    counters.add('bytes', -task.length);
     return { lease: { worker, token: leaseToken(row) }, task };
   });
 }

@@ -1,21 +1,21 @@
 import type { EventPage, EventType } from '../store.js';
-import type { Tables, Tally } from './table.js';
+import type { QueueCounters, Tables } from './tables.js';
 
 /** Events kept per queue. */
 const KEPT = 10_000;
 
 /** Where nobody recorded meanwhile, a mark says that something may be missing. */
-export function record(tables: Tables, tally: Tally, ms: number, now: number): string {
-  const { row, queue } = tally;
+export function recordEvents(tables: Tables, counters: QueueCounters, ms: number, now: number): string {
+  const { row, queue } = counters;
   const lapsed = row.watched <= now;
   row.watched = Math.max(row.watched, now + ms);
   tables.sql('UPDATE queues SET watched = ? WHERE n = ?').run(row.watched, queue);
-  if (lapsed) tally.event(now, 'gap', '');
-  trimEvents(tables, tally, now);
+  if (lapsed) counters.event(now, 'gap', '');
+  trimEvents(tables, counters, now);
   return String(tables.sql('SELECT max(n) AS n FROM events WHERE queue = ?').get(queue)?.n ?? 0);
 }
 
-export function events(tables: Tables, queue: number, after: string, limit: number): EventPage {
+export function readEvents(tables: Tables, queue: number, after: string, limit: number): EventPage {
   const from = Number(after);
   const known = tables.sql('SELECT 1 FROM events WHERE n = ? AND queue = ?').get(from, queue);
   const rows = tables
@@ -34,7 +34,7 @@ export function events(tables: Tables, queue: number, after: string, limit: numb
 }
 
 /** Drops the oldest beyond what is kept, and everything once nobody has asked for an hour. */
-export function trimEvents(tables: Tables, { row, queue }: Tally, now: number): void {
+export function trimEvents(tables: Tables, { row, queue }: QueueCounters, now: number): void {
   if (row.watched === 0) return;
   if (row.watched + 3_600_000 < now) {
     tables.sql('DELETE FROM events WHERE queue = ?').run(queue);

@@ -1,5 +1,5 @@
 import { STATES } from '../../job/job.js';
-import type { Tables } from './table.js';
+import type { Tables } from './tables.js';
 
 /** Where a queue may be named besides its counters, which tell of jobs and tasks. */
 const USED_IN = ['sessions', 'keys', 'seals', 'events', 'marks', 'schedules', 'news'];

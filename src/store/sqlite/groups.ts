@@ -1,5 +1,5 @@
-import type { Pace, Rate } from '../store.js';
-import type { Tables, Tally } from './table.js';
+import type { QueueLimits, Rate } from '../store.js';
+import type { QueueCounters, Tables } from './tables.js';
 
 /** Where a group is: see the schema. */
 const SHELF = { none: 0, turns: 1, full: 2, rested: 3 } as const;
@@ -24,23 +24,23 @@ interface Group {
  * are gathered while a verb works and written once.
  */
 export class Groups {
-  readonly #pace: NonNullable<Pace['group']>;
+  readonly #pace: NonNullable<QueueLimits['group']>;
   readonly #known = new Map<string, Group>();
   readonly #changed = new Set<Group>();
 
   constructor(
     private readonly tables: Tables,
-    private readonly tally: Tally,
+    private readonly counters: QueueCounters,
     private readonly now: number,
   ) {
-    this.#pace = paceOf(tally.row).group ?? {};
+    this.#pace = limitsOf(counters.row).group ?? {};
   }
 
   /** A job of the group has become ready. */
   enter(name: string): void {
     const group = this.#find(name) ?? this.#make(name);
     group.waiting += 1;
-    this.tally.add('grouped', 1);
+    this.counters.add('grouped', 1);
     this.#changed.add(group);
     if (group.shelf === SHELF.none) this.#seat(group);
   }
@@ -49,7 +49,7 @@ export class Groups {
   leave(name: string): void {
     const group = this.#find(name)!;
     group.waiting -= 1;
-    this.tally.add('grouped', -1);
+    this.counters.add('grouped', -1);
     this.#changed.add(group);
   }
 
@@ -133,7 +133,7 @@ export class Groups {
     this.flush();
     const row = this.tables
       .sql('SELECT min(rests) AS rests FROM groups WHERE queue = ? AND shelf = 3')
-      .get(this.tally.queue);
+      .get(this.counters.queue);
     return (row?.rests as number | null) ?? undefined;
   }
 
@@ -150,10 +150,10 @@ export class Groups {
 
   /** The limits have changed: groups that the old ones held up are looked at again when their turn comes. */
   reconsider(): void {
-    this.tally.add('turn', 1);
+    this.counters.add('turn', 1);
     this.tables
       .sql('UPDATE groups SET shelf = 1, turn = ? WHERE queue = ? AND shelf IN (2, 3)')
-      .run(this.tally.get('turn'), this.tally.queue);
+      .run(this.counters.get('turn'), this.counters.queue);
   }
 
   flush(): void {
@@ -164,7 +164,7 @@ export class Groups {
        opened = excluded.opened, started = excluded.started, rests = excluded.rests`,
     );
     for (const { name, waiting, holds, shelf, turn, opened, started, rests } of this.#changed)
-      save.run(this.tally.queue, name, waiting, holds, shelf, turn, opened, started, rests);
+      save.run(this.counters.queue, name, waiting, holds, shelf, turn, opened, started, rests);
     this.#changed.clear();
   }
 
@@ -173,7 +173,7 @@ export class Groups {
     group.waiting -= count;
     group.holds += count;
     Object.assign(group, { opened, started: started + count });
-    this.tally.add('grouped', -count);
+    this.counters.add('grouped', -count);
     this.#changed.add(group);
   }
 
@@ -195,9 +195,9 @@ export class Groups {
       group.shelf = SHELF.rested;
       group.rests = group.opened + rate.per;
     } else {
-      this.tally.add('turn', 1);
+      this.counters.add('turn', 1);
       group.shelf = SHELF.turns;
-      group.turn = this.tally.get('turn');
+      group.turn = this.counters.get('turn');
     }
   }
 
@@ -221,7 +221,7 @@ export class Groups {
   #select(where: string, ...values: (string | number)[]): Group[] {
     const rows = this.tables
       .arrays(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND ${where}`)
-      .all(this.tally.queue, ...values);
+      .all(this.counters.queue, ...values);
     return rows.map((row) => {
       const known = this.#known.get(row[0] as string);
       if (known) return known;
@@ -233,8 +233,8 @@ export class Groups {
   }
 }
 
-export function paceOf({ pace }: { pace: string | null }): Pace {
-  return pace === null ? {} : (JSON.parse(pace) as Pace);
+export function limitsOf({ pace }: { pace: string | null }): QueueLimits {
+  return pace === null ? {} : (JSON.parse(pace) as QueueLimits);
 }
 
 /** When the window began and how many have started in it, a new one where the last is over. */
@@ -249,9 +249,9 @@ export function windowOf(
 }
 
 /** Forgets groups that have nothing and whose rate no longer remembers anything. */
-export function forgetIdle(tables: Tables, { queue, row }: Tally, now: number): void {
+export function dropIdleGroups(tables: Tables, { queue, row }: QueueCounters, now: number): void {
   if (row.turn === 0) return;
-  const per = paceOf(row).group?.rate?.per ?? 0;
+  const per = limitsOf(row).group?.rate?.per ?? 0;
   tables
     .sql('DELETE FROM groups WHERE queue = ? AND waiting = 0 AND holds = 0 AND shelf = 0 AND opened <= ?')
     .run(queue, now - per);

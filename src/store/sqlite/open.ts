@@ -1,13 +1,13 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { CommitWatcher } from './commit-watcher.js';
 import { Committer } from './committer.js';
 import { type Database, openDatabase } from './driver.js';
 import { translate } from './failure.js';
 import { FileIdentity } from './file-identity.js';
 import { migrate } from './schema.js';
 import { SqliteStore } from './store.js';
-import { Tables } from './table.js';
-import { ForeignCommits } from './watch.js';
+import { Tables } from './tables.js';
 
 export interface OpenSqliteOptions {
   /** Milliseconds a call may wait for a file that others have locked. */
@@ -31,7 +31,7 @@ export async function openSqlite(file: string, options: OpenSqliteOptions): Prom
     check,
     shown,
     clock: options.clock ?? Date.now,
-    watcher: inMemory ? undefined : (tell) => new ForeignCommits(path, tables, tell),
+    watcher: inMemory ? undefined : (tell) => new CommitWatcher(path, tables, tell),
     path: inMemory ? undefined : path,
     threadUrl: inMemory ? undefined : `sqlite:${path}`,
   });

@@ -1,7 +1,7 @@
 import { type Job, type Lease, STATES, type State } from '../../job/job.js';
-import type { Counts, ListOptions, Page, WorkerInfo } from '../store.js';
+import type { Counts, JobPage, ListOptions, WorkerInfo } from '../store.js';
 import type { Row, Value } from './driver.js';
-import { JOB_COLUMNS, leaseToken, S, type Tables, toJob } from './table.js';
+import { JOB_COLUMNS, leaseToken, S, type Tables, toJob } from './tables.js';
 
 export function get(tables: Tables, queue: number, name: string, ids: readonly string[]): (Job | undefined)[] {
   const select = tables.sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND id = ?`);
@@ -68,7 +68,7 @@ function readyWalks(from?: Value[]): Walk[] {
   ];
 }
 
-export function list(tables: Tables, queue: number, name: string, options: ListOptions): Page {
+export function list(tables: Tables, queue: number, name: string, options: ListOptions): JobPage {
   const { keys, walks } = ORDER[options.state];
   const from = options.cursor === undefined ? undefined : decodeCursor(options.cursor, keys.length);
   const rows: Row[] = [];
@@ -108,12 +108,12 @@ export function workers(tables: Tables, queue: number): WorkerInfo[] {
     .map((row) => ({
       id: row.worker as string,
       deadline: row.deadline as number,
-      holds: held(tables, queue, row.worker as string).length,
+      holds: leasesOf(tables, queue, row.worker as string).length,
       info: row.info as string,
     }));
 }
 
-export function held(tables: Tables, queue: number, worker: string): Lease[] {
+export function leasesOf(tables: Tables, queue: number, worker: string): Lease[] {
   const jobs = tables
     .sql('SELECT n, id, attempt, token FROM jobs WHERE queue = ? AND worker = ? AND state = 3')
     .all(queue, worker)

@@ -2,7 +2,7 @@ import type { NewJob } from '../../job/job.js';
 import type { NewSchedule, Schedule } from '../store.js';
 import { add } from './add.js';
 import type { Row } from './driver.js';
-import type { Tables } from './table.js';
+import type { Tables } from './tables.js';
 
 const SELECT = `SELECT schedules.name, queues.name AS queue, definition, since, next, last
   FROM schedules JOIN queues ON queues.n = schedules.queue`;
@@ -18,7 +18,7 @@ export function putSchedule(tables: Tables, queue: number, schedule: NewSchedule
 }
 
 /** Only while the tick is still the next one. */
-export function fire(
+export function fireSchedule(
   tables: Tables,
   queue: number,
   { name, definition, next: tick }: Schedule,
@@ -35,11 +35,11 @@ export function fire(
   return true;
 }
 
-export function schedules(tables: Tables): Schedule[] {
+export function listSchedules(tables: Tables): Schedule[] {
   return tables.sql(`${SELECT} ORDER BY schedules.name`).all().map(toSchedule);
 }
 
-export function dropSchedule(tables: Tables, name: string): boolean {
+export function removeSchedule(tables: Tables, name: string): boolean {
   return Number(tables.sql('DELETE FROM schedules WHERE name = ?').run(name).changes) > 0;
 }
 

@@ -1,14 +1,14 @@
-import { storedError } from '../../job/answer.js';
 import type { Keep, Lease, Terminal } from '../../job/job.js';
+import { storedError } from '../../job/reported-error.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../job/spec.js';
-import type { Move } from '../../job/transitions.js';
+import type { Outcome } from '../../job/transitions.js';
 import type { EventType, Settlement } from '../store.js';
 import { insert } from './add.js';
 import type { Row } from './driver.js';
-import { close, hasNotes, prune, tell } from './ends.js';
-import { tellWork } from './news.js';
-import { hasSeals, putBack, release } from './seals.js';
-import { leaseToken, makeToken, S, splitToken, type Tables, Tally } from './table.js';
+import { closeJob, dropOldest, hasNotes, tellDependents } from './finalize.js';
+import { leaseToken, makeToken, QueueCounters, S, splitToken, type Tables } from './tables.js';
+import { writeWorkEvent } from './task-events.js';
+import { hasLocks, releaseLock, returnLock } from './unique-locks.js';
 
 export interface Settled {
   applied: boolean[];
@@ -19,7 +19,7 @@ export interface Settled {
 }
 
 /** Some lease of the batch is stale or comes twice: the short way, which cannot tell which, must not be taken. */
-export class StaleAmongThem extends Error {}
+export class StaleLeaseInBatch extends Error {}
 
 export function settle(
   tables: Tables,
@@ -28,12 +28,12 @@ export function settle(
   now: number,
   careful: boolean,
 ): Settled {
-  const tally = new Tally(tables, queue);
-  const run = new Settling(tables, tally, now);
+  const counters = new QueueCounters(tables, queue);
+  const run = new Settling(tables, counters, now);
   const quick = careful ? undefined : run.simplyDone(settlements);
   const applied = quick ?? settlements.map((settlement) => run.one(settlement));
   run.finish();
-  tally.write();
+  counters.write();
   return { applied, woken: run.woken, ended: run.ended.map((job) => job.id) };
 }
 
@@ -54,19 +54,19 @@ class Settling {
 
   constructor(
     private readonly tables: Tables,
-    private readonly tally: Tally,
+    private readonly counters: QueueCounters,
     private readonly now: number,
   ) {}
 
   one(settlement: Settlement): boolean {
     const { lease } = settlement;
-    const { queue } = this.tally;
+    const { queue } = this.counters;
     // What goes to the front is put there last of all: until then its token still stands in the row.
     if (this.#seen.has(lease.token)) return false;
     const row = lease.id === undefined ? leasedTask(this.tables, queue, lease) : leasedJob(this.tables, queue, lease);
     if (!row) return false;
     this.#seen.add(lease.token);
-    this.tally.add('active', -1);
+    this.counters.add('active', -1);
     const { group } = settlement.spec;
     if (group !== undefined && lease.id !== undefined) this.#release(group);
     if (lease.id === undefined) this.#settleTask(settlement, row);
@@ -81,14 +81,14 @@ class Settling {
   /** What returns keeps its order: the lowest claim goes to the very front, so it is put last. */
   finish(): void {
     this.#fronts.sort((a, b) => b.claim - a.claim || b.seq - a.seq);
-    if (this.#freed.size > 0) this.tally.groups(this.now).releaseAll(this.#freed);
+    if (this.#freed.size > 0) this.counters.groups(this.now).releaseAll(this.#freed);
     // Where only so many may run at once, an end lets another begin.
-    if (this.#freed.size > 0 || this.tally.row.pace !== null) this.woken.push(this.tally.queue);
+    if (this.#freed.size > 0 || this.counters.row.pace !== null) this.woken.push(this.counters.queue);
     for (const { put } of this.#fronts) put();
-    if (this.#fronts.length > 0) this.woken.push(this.tally.queue);
-    if (this.#returned > 0) tellWork(this.tables, this.tally.queue, this.now, this.#returned);
-    for (const [state, count] of this.#kept) prune(this.tables, this.tally, state, count);
-    if (this.ended.length > 0) this.woken.push(...tell(this.tables, this.tally, this.now, this.ended));
+    if (this.#fronts.length > 0) this.woken.push(this.counters.queue);
+    if (this.#returned > 0) writeWorkEvent(this.tables, this.counters.queue, this.now, this.#returned);
+    for (const [state, count] of this.#kept) dropOldest(this.tables, this.counters, state, count);
+    if (this.ended.length > 0) this.woken.push(...tellDependents(this.tables, this.counters, this.now, this.ended));
   }
 
   /**
@@ -114,14 +114,14 @@ class Settling {
     }
     let changed = 0;
     for (const { rows, nonce, attempt } of claims.values())
-      changed += this.#doneRows(rows, [this.tally.queue, nonce, attempt], keep);
-    if (changed !== settlements.length) throw new StaleAmongThem();
+      changed += this.#doneRows(rows, [this.counters.queue, nonce, attempt], keep);
+    if (changed !== settlements.length) throw new StaleLeaseInBatch();
     this.ended.push(...ended);
-    for (const { id } of ended) this.tally.event(this.now, 'done', id);
-    this.tally.add('active', -changed);
+    for (const { id } of ended) this.counters.event(this.now, 'done', id);
+    this.counters.add('active', -changed);
     for (const group of groups) this.#release(group);
     if (keep.count > 0) {
-      this.tally.add('done', changed);
+      this.counters.add('done', changed);
       this.#kept.set('done', keep.count);
     }
     return settlements.map(() => true);
@@ -142,16 +142,16 @@ class Settling {
   }
 
   #settleJob({ lease, move, spec }: Settlement, row: Row): void {
-    const { tables, tally } = this;
+    const { tables, counters } = this;
     const n = row.n as number;
-    tally.event(this.now, eventOf(move), lease.id!, 'error' in move ? move.error : '');
+    counters.event(this.now, eventOf(move), lease.id!, 'error' in move ? move.error : '');
     switch (move.to) {
       case 'done':
       case 'dead':
       case 'cancelled': {
         const outcome = move.to === 'done' ? (move.result ?? null) : move.error;
         const { attempt, crashes } = move;
-        close(tables, tally, this.now, { n, id: lease.id!, state: move.to, spec, attempt, crashes, outcome });
+        closeJob(tables, counters, this.now, { n, id: lease.id!, state: move.to, spec, attempt, crashes, outcome });
         const keep = keepOf(spec, move.to);
         if (keep.ms > 0 && keep.count > 0) this.#kept.set(move.to, Math.max(keep.count, this.#kept.get(move.to) ?? 0));
         this.ended.push({ n, id: lease.id!, state: move.to });
@@ -164,9 +164,9 @@ class Settling {
              WHERE n = ?`,
           )
           .run(move.attempt, move.crashes, this.now + move.delay, storedError(move.error, move.answered) ?? null, n);
-        tally.add('scheduled', 1);
-        tally.add('bytes', row.size as number);
-        this.woken.push(tally.queue);
+        counters.add('scheduled', 1);
+        counters.add('bytes', row.size as number);
+        this.woken.push(counters.queue);
         return;
       case 'ready':
         this.#toFront(lease, row, () => {
@@ -175,42 +175,46 @@ class Settling {
               `UPDATE jobs SET state = 2, attempt = ?, crashes = ?, seq = ?, at = NULL, until = NULL, outcome = ?,
                worker = NULL, token = NULL WHERE n = ?`,
             )
-            .run(move.attempt, move.crashes, tally.nextFront(), move.error ?? null, n);
-          if (spec.group !== undefined) tally.groups(this.now).enter(spec.group);
+            .run(move.attempt, move.crashes, counters.nextFront(), move.error ?? null, n);
+          if (spec.group !== undefined) counters.groups(this.now).enter(spec.group);
         });
     }
   }
 
   #settleTask(settlement: Settlement, row: Row): void {
     const { lease, move, record } = settlement;
-    const { tables, tally } = this;
+    const { tables, counters } = this;
     const n = row.n as number;
     if (move.to === 'ready' && !record) {
       this.#toFront(lease, row, () => {
-        tables.sql('UPDATE tasks SET worker = NULL, token = NULL, seq = ? WHERE n = ?').run(tally.nextFront(), n);
-        tally.add('tasks', 1);
+        tables.sql('UPDATE tasks SET worker = NULL, token = NULL, seq = ? WHERE n = ?').run(counters.nextFront(), n);
+        counters.add('tasks', 1);
       });
-      if (this.#isSealed()) putBack(tables, tally.queue, n);
+      if (this.#isSealed()) returnLock(tables, counters.queue, n);
       this.#returned += 1;
       return;
     }
-    if (this.#isSealed()) release(tables, tally.queue, n);
+    if (this.#isSealed()) releaseLock(tables, counters.queue, n);
     tables.sql('DELETE FROM tasks WHERE n = ?').run(n);
     if (!record) return;
     // The first failure of a raw task: it becomes a job, as if this lease had always been on it.
-    const made: Row = { n: insert(tables, tally, record, S.ready, this.now, this.now), seq: row.seq!, size: row.size! };
+    const made: Row = {
+      n: insert(tables, counters, record, S.ready, this.now, this.now),
+      seq: row.seq!,
+      size: row.size!,
+    };
     this.#settleJob({ ...settlement, lease: { ...lease, id: record.id } }, made);
   }
 
   #isSealed(): boolean {
-    this.#sealed ??= hasSeals(this.tables, this.tally.queue);
+    this.#sealed ??= hasLocks(this.tables, this.counters.queue);
     return this.#sealed;
   }
 
   #toFront(lease: Lease, row: Row, put: () => void): void {
     this.#fronts.push({ claim: splitToken(lease.token).claim, seq: row.seq as number, put });
-    this.tally.add('ready', 1);
-    this.tally.add('bytes', row.size as number);
+    this.counters.add('ready', 1);
+    this.counters.add('bytes', row.size as number);
   }
 }
 
@@ -234,7 +238,7 @@ export function leasedTask(tables: Tables, queue: number, lease: Lease): Row | u
 }
 
 /** What goes back with an error was lost or has failed; without one it was put off or handed back. */
-function eventOf(move: Move): EventType {
+function eventOf(move: Outcome): EventType {
   if (move.to === 'scheduled') return move.error === undefined ? 'snoozed' : 'retry';
   if (move.to === 'ready') return move.error === undefined ? 'released' : 'lost';
   return move.to;

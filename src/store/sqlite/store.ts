@@ -2,45 +2,45 @@ import { randomBytes } from 'node:crypto';
 import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
 import type {
   AddOutcome,
-  Beat,
+  Capacity,
   Claim,
   Counts,
   EventPage,
-  Limits,
+  JobPage,
   ListOptions,
-  Mark,
   NewSchedule,
-  Note,
-  Pace,
-  Page,
+  NewSession,
+  ProgressUpdate,
+  QueueLimits,
   Schedule,
-  Session,
   Settlement,
   Signal,
+  SourceStep,
   Store,
-  Sweep,
   SweepOptions,
+  SweepResult,
   WorkerInfo,
+  WorkerSession,
 } from '../store.js';
 import { add, push } from './add.js';
-import { carried, carry } from './carry.js';
-import { cancel, note, obliterate, remove, revive, setPace } from './change.js';
+import { addFromSource, sourcePosition } from './add-from-source.js';
+import { cancel, obliterate, recordProgress, remove, retryDead, setLimits } from './change.js';
 import { claim } from './claim.js';
+import type { CommitWatcher } from './commit-watcher.js';
 import type { Committer } from './committer.js';
-import { Enlistments } from './enlist.js';
-import { events, record } from './events.js';
+import { readEvents, recordEvents } from './events.js';
+import { ExternalConnections } from './external-connections.js';
 import { translate } from './failure.js';
 import { forgetUnused } from './forget-queue.js';
-import { paceOf } from './groups.js';
-import { tellWork } from './news.js';
-import { SqliteRaw } from './raw.js';
-import { count, get, held, list, workers } from './reads.js';
-import { report } from './report.js';
-import { dropSchedule, fire, putSchedule, schedules } from './schedules.js';
-import { StaleAmongThem, settle } from './settle.js';
+import { limitsOf } from './groups.js';
+import { SqliteRawStore } from './raw-store.js';
+import { count, get, leasesOf, list, workers } from './reads.js';
+import { reportSuccess } from './report.js';
+import { fireSchedule, listSchedules, putSchedule, removeSchedule } from './schedules.js';
+import { StaleLeaseInBatch, settle } from './settle.js';
 import { type Swept, sweep } from './sweep.js';
-import { type Tables, Tally } from './table.js';
-import type { ForeignCommits } from './watch.js';
+import { QueueCounters, type Tables } from './tables.js';
+import { writeWorkEvent } from './task-events.js';
 
 type Listener = (signal: Signal) => void;
 
@@ -57,25 +57,25 @@ export interface SqliteStoreOptions {
   shown: string;
   clock: () => number;
   /** Makes the watcher of other processes; absent for a database in memory. */
-  watcher?: (tell: () => void) => ForeignCommits;
+  watcher?: (tell: () => void) => CommitWatcher;
   threadUrl?: string;
   /** The file, for comparison with other people's connections; absent for a database in memory. */
   path?: string;
 }
 
 export class SqliteStore implements Store {
-  readonly lanes = 1;
+  readonly maxParallelClaims = 1;
   readonly warnings: readonly string[] = [];
   readonly threadUrl?: string;
-  readonly raw: SqliteRaw;
+  readonly raw: SqliteRawStore;
   readonly #tables: Tables;
   readonly #committer: Committer;
   readonly #check: () => void;
   readonly #shown: string;
   readonly #clock: () => number;
   readonly #listeners = new Map<string, Set<Listener>>();
-  readonly #watcher: ForeignCommits | undefined;
-  readonly #enlistments: Enlistments;
+  readonly #watcher: CommitWatcher | undefined;
+  readonly #enlistments: ExternalConnections;
   #resetAt = 0;
   #resetTimer: NodeJS.Timeout | undefined;
 
@@ -86,16 +86,16 @@ export class SqliteStore implements Store {
     this.#shown = options.shown;
     this.#clock = options.clock;
     this.threadUrl = options.threadUrl;
-    this.#enlistments = new Enlistments(options.tables.db, options.path, options.shown);
+    this.#enlistments = new ExternalConnections(options.tables.db, options.path, options.shown);
     this.#watcher = options.watcher?.(() => this.#foreignCommit());
     this.#committer.onCommit = () => this.#tellEvents();
-    this.raw = new SqliteRaw({
+    this.raw = new SqliteRawStore({
       tables: this.#tables,
       now: () => this.now(),
       write: (queue, work) => this.#write(queue, work),
       read: (queue, nothing, work) => this.#read(queue, nothing, work),
       work: (queue) => this.#emit(queue, { type: 'work' }),
-      watch: (queue) => this.listen(queue, () => {}),
+      watch: (queue) => this.subscribe(queue, () => {}),
     });
   }
 
@@ -103,10 +103,10 @@ export class SqliteStore implements Store {
     return this.#clock();
   }
 
-  async push(queue: string, tasks: readonly Bytes[], limits: Limits = {}): Promise<boolean> {
+  async push(queue: string, tasks: readonly Bytes[], limits: Capacity = {}): Promise<boolean> {
     const accepted = await this.#write(queue, (n) => {
       const fits = push(this.#tables, n, tasks, limits);
-      if (fits) tellWork(this.#tables, n, this.now(), tasks.length);
+      if (fits) writeWorkEvent(this.#tables, n, this.now(), tasks.length);
       return fits;
     });
     if (accepted) this.#emit(queue, { type: 'work' });
@@ -114,28 +114,28 @@ export class SqliteStore implements Store {
     return accepted;
   }
 
-  async add(queue: string, jobs: readonly NewJob[], limits: Limits = {}): Promise<AddOutcome[]> {
+  async add(queue: string, jobs: readonly NewJob[], limits: Capacity = {}): Promise<AddOutcome[]> {
     const outcomes = await this.#write(queue, (n) => add(this.#tables, n, jobs, limits, this.now()));
     this.#emit(queue, { type: 'work' });
     return outcomes;
   }
 
   /** Its commit shows as a foreign one, also within this process. */
-  addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Limits = {}): AddOutcome[] {
+  addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity = {}): AddOutcome[] {
     return this.#enlistments.add(connection, queue, jobs, limits, this.now());
   }
 
-  async carry(queue: string, jobs: readonly NewJob[], mark: Mark): Promise<AddOutcome[] | 'stale'> {
-    const outcomes = await this.#write(queue, (n) => carry(this.#tables, n, jobs, mark, this.now()));
+  async addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
+    const outcomes = await this.#write(queue, (n) => addFromSource(this.#tables, n, jobs, mark, this.now()));
     if (outcomes !== 'stale') this.#emit(queue, { type: 'work' });
     return outcomes;
   }
 
-  carried(queue: string, source: string): Promise<string> {
-    return this.#read(queue, '', (n) => carried(this.#tables, n, source));
+  sourcePosition(queue: string, source: string): Promise<string> {
+    return this.#read(queue, '', (n) => sourcePosition(this.#tables, n, source));
   }
 
-  claim({ queue: name, worker, lease }: Beat, n: number): Promise<Claim> {
+  claim({ queue: name, worker, lease }: WorkerSession, n: number): Promise<Claim> {
     const nonce = randomBytes(9).toString('base64url');
     const nothing: Claim = { status: 'lost', entries: [], more: false };
     return this.#update(name, nothing, (queue) =>
@@ -149,7 +149,7 @@ export class SqliteStore implements Store {
         settle(this.#tables, n, settlements, this.now(), careful),
       );
     const { applied, woken, ended } = await attempt(false).catch((error) => {
-      if (error instanceof StaleAmongThem) return attempt(true);
+      if (error instanceof StaleLeaseInBatch) return attempt(true);
       throw error;
     });
     this.#tellEnds(queue, ended, woken);
@@ -157,11 +157,11 @@ export class SqliteStore implements Store {
     return applied;
   }
 
-  note(queue: string, lease: Lease, value: Note): Promise<boolean> {
-    return this.#update(queue, false, (n) => note(this.#tables, n, lease, value, this.now()));
+  recordProgress(queue: string, lease: Lease, value: ProgressUpdate): Promise<boolean> {
+    return this.#update(queue, false, (n) => recordProgress(this.#tables, n, lease, value, this.now()));
   }
 
-  join(queue: string, worker: string, session: Session): Promise<void> {
+  join(queue: string, worker: string, session: NewSession): Promise<void> {
     return this.#write(queue, (n) => {
       this.#tables
         .sql('INSERT OR REPLACE INTO sessions (queue, worker, deadline, info, raw) VALUES (?, ?, ?, ?, ?)')
@@ -171,7 +171,7 @@ export class SqliteStore implements Store {
     });
   }
 
-  beat(sessions: readonly Beat[]): Promise<boolean[]> {
+  heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
     return this.#committer.run(() => {
       const update = this.#tables.sql(
         'UPDATE sessions SET deadline = ? WHERE queue = ? AND worker = ? AND deadline >= 0',
@@ -185,16 +185,16 @@ export class SqliteStore implements Store {
 
   leave(queue: string, worker: string): Promise<void> {
     return this.#update(queue, undefined, (n) => {
-      if (held(this.#tables, n, worker).length > 0) return;
+      if (leasesOf(this.#tables, n, worker).length > 0) return;
       this.#tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ?').run(n, worker);
     });
   }
 
-  held(queue: string, worker: string): Promise<Lease[]> {
-    return this.#read(queue, [], (n) => held(this.#tables, n, worker));
+  leasesOf(queue: string, worker: string): Promise<Lease[]> {
+    return this.#read(queue, [], (n) => leasesOf(this.#tables, n, worker));
   }
 
-  async sweep(queue: string, options: SweepOptions): Promise<Sweep> {
+  async sweep(queue: string, options: SweepOptions): Promise<SweepResult> {
     const { lost, more, promoted } = await this.#update(queue, NOTHING_SWEPT, (n) =>
       sweep(this.#tables, n, queue, this.now(), options),
     );
@@ -207,7 +207,7 @@ export class SqliteStore implements Store {
     return this.#read(queue, nothing, (n) => get(this.#tables, n, queue, ids));
   }
 
-  list(queue: string, options: ListOptions): Promise<Page> {
+  list(queue: string, options: ListOptions): Promise<JobPage> {
     return this.#read(queue, { jobs: [] }, (n) => list(this.#tables, n, queue, options));
   }
 
@@ -228,9 +228,9 @@ export class SqliteStore implements Store {
     return this.#read(queue, [], (n) => workers(this.#tables, n));
   }
 
-  async report(queue: string, ids: readonly string[]): Promise<boolean[]> {
+  async reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]> {
     const { applied, ended, woken } = await this.#update(queue, nothing(ids), (n) =>
-      report(this.#tables, n, ids, this.now()),
+      reportSuccess(this.#tables, n, ids, this.now()),
     );
     this.#tellEnds(queue, ended, woken);
     return applied;
@@ -245,8 +245,8 @@ export class SqliteStore implements Store {
     return applied;
   }
 
-  async revive(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const applied = await this.#update(queue, nothing(ids).applied, (n) => revive(this.#tables, n, ids, this.now()));
+  async retryDead(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    const applied = await this.#update(queue, nothing(ids).applied, (n) => retryDead(this.#tables, n, ids, this.now()));
     this.#emit(queue, { type: 'work' });
     return applied;
   }
@@ -266,13 +266,13 @@ export class SqliteStore implements Store {
     return this.#read(queue, false, (n) => this.#tables.row(n).paused === 1);
   }
 
-  async setPace(queue: string, pace: Pace): Promise<void> {
-    await this.#write(queue, (n) => setPace(this.#tables, n, pace, this.now()));
+  async setLimits(queue: string, limits: QueueLimits): Promise<void> {
+    await this.#write(queue, (n) => setLimits(this.#tables, n, limits, this.now()));
     this.#emit(queue, { type: 'work' });
   }
 
-  pace(queue: string): Promise<Pace> {
-    return this.#read(queue, {}, (n) => paceOf(this.#tables.row(n)));
+  limits(queue: string): Promise<QueueLimits> {
+    return this.#read(queue, {}, (n) => limitsOf(this.#tables.row(n)));
   }
 
   async obliterate(queue: string): Promise<void> {
@@ -289,37 +289,40 @@ export class SqliteStore implements Store {
     return this.#write(schedule.queue, (n) => putSchedule(this.#tables, n, schedule));
   }
 
-  async fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean> {
-    const fired = await this.#write(schedule.queue, (n) => fire(this.#tables, n, schedule, firing, this.now()));
+  async fireSchedule(
+    schedule: Schedule,
+    firing: { jobs: readonly NewJob[]; next?: number; last?: number },
+  ): Promise<boolean> {
+    const fired = await this.#write(schedule.queue, (n) => fireSchedule(this.#tables, n, schedule, firing, this.now()));
     if (fired) this.#emit(schedule.queue, { type: 'work' });
     return fired;
   }
 
-  schedules(): Promise<Schedule[]> {
-    return this.#attempt(() => schedules(this.#tables));
+  listSchedules(): Promise<Schedule[]> {
+    return this.#attempt(() => listSchedules(this.#tables));
   }
 
-  dropSchedule(name: string): Promise<boolean> {
-    return this.#committer.run(() => dropSchedule(this.#tables, name));
+  removeSchedule(name: string): Promise<boolean> {
+    return this.#committer.run(() => removeSchedule(this.#tables, name));
   }
 
   /** In this process every end is told anyway; those of other processes show as foreign commits. */
-  async await(queue: string, ids: readonly string[]): Promise<void> {
+  async watchForEnd(queue: string, ids: readonly string[]): Promise<void> {
     const jobs = await this.get(queue, ids);
     jobs.forEach((job, i) => {
       if (!job || job.finishedAt !== undefined) this.#emit(queue, { type: 'finished', id: ids[i]! });
     });
   }
 
-  record(queue: string, ms: number): Promise<string> {
-    return this.#write(queue, (n) => record(this.#tables, new Tally(this.#tables, n), ms, this.now()));
+  recordEvents(queue: string, ms: number): Promise<string> {
+    return this.#write(queue, (n) => recordEvents(this.#tables, new QueueCounters(this.#tables, n), ms, this.now()));
   }
 
-  events(queue: string, after: string, limit: number): Promise<EventPage> {
-    return this.#read(queue, { events: [], gap: true }, (n) => events(this.#tables, n, after, limit));
+  readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
+    return this.#read(queue, { events: [], gap: true }, (n) => readEvents(this.#tables, n, after, limit));
   }
 
-  listen(queue: string, listener: Listener): () => void {
+  subscribe(queue: string, listener: Listener): () => void {
     const set = this.#listeners.get(queue) ?? new Set();
     this.#listeners.set(queue, set);
     set.add(listener);

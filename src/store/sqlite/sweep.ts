@@ -1,46 +1,48 @@
 import type { Terminal } from '../../job/job.js';
-import { type Lost, RELAY, type Sweep, type SweepOptions } from '../store.js';
+import { type LostEntry, SERVER_SESSION, type SweepOptions, type SweepResult } from '../store.js';
 import { promote } from './claim.js';
 import type { Row } from './driver.js';
-import { forget } from './ends.js';
 import { trimEvents } from './events.js';
+import { dropRecords } from './finalize.js';
 import { forgetUnused } from './forget-queue.js';
-import { forgetIdle } from './groups.js';
-import { forgetOld as forgetOldNews } from './news.js';
-import { JOB_COLUMNS, leaseToken, S, splitToken, type Tables, Tally, toJob } from './table.js';
+import { dropIdleGroups } from './groups.js';
+import { JOB_COLUMNS, leaseToken, QueueCounters, S, splitToken, type Tables, toJob } from './tables.js';
+import { dropOldTaskEvents as forgetOldNews } from './task-events.js';
 
 const CHUNK = 1_000;
 
-export type Swept = Sweep & { promoted: boolean };
+export type Swept = SweepResult & { promoted: boolean };
 
 /** The regular round of a queue; see the contract. */
 export function sweep(tables: Tables, queue: number, name: string, now: number, options: SweepOptions): Swept {
-  const tally = new Tally(tables, queue);
-  const { swept } = tally.row;
+  const counters = new QueueCounters(tables, queue);
+  const { swept } = counters.row;
   const setBack = swept !== null && swept > now;
   if (swept !== null && !setBack && options.every > 0 && now - swept < options.every)
     return { lost: [], more: false, promoted: false };
   tables.sql('UPDATE queues SET swept = ? WHERE n = ?').run(now, queue);
-  const promoted = promote(tables, tally, now, CHUNK);
-  const forgotten = forgetOld(tables, tally, now);
+  const promoted = promote(tables, counters, now, CHUNK);
+  const forgotten = forgetOld(tables, counters, now);
   tables.sql('DELETE FROM keys WHERE queue = ? AND until > 0 AND until <= ?').run(queue, now);
-  forgetIdle(tables, tally, now);
-  trimEvents(tables, tally, now);
+  dropIdleGroups(tables, counters, now);
+  trimEvents(tables, counters, now);
   forgetOldNews(tables, now);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);
   if (setBack && swept - now > options.lease) cut(tables, queue, swept, now + options.lease);
   const lost = ofDeadWorkers(tables, queue, name, stalled ? -1 : now);
   if (!stalled) lost.push(...ofReservations(tables, queue, name, now));
-  tally.write();
+  counters.write();
   forgetUnused(tables, queue, now);
   return { lost, more: promoted === CHUNK || forgotten === CHUNK || lost.length > 0, promoted: promoted > 0 };
 }
 
-function forgetOld(tables: Tables, tally: Tally, now: number): number {
+function forgetOld(tables: Tables, counters: QueueCounters, now: number): number {
   const states: Terminal[] = ['done', 'dead', 'cancelled'];
   const select = 'SELECT n FROM jobs WHERE queue = ? AND state = ? AND state > 3 AND until <= ? ORDER BY until LIMIT ?';
-  return Math.max(...states.map((state) => forget(tables, tally, state, select, [tally.queue, S[state], now, CHUNK])));
+  return Math.max(
+    ...states.map((state) => dropRecords(tables, counters, state, select, [counters.queue, S[state], now, CHUNK])),
+  );
 }
 
 /** Nobody swept for a whole lease: everybody was away or the machine slept, so nobody could beat. */
@@ -56,7 +58,7 @@ function cut(tables: Tables, queue: number, swept: number, deadline: number): vo
   tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline > ?').run(deadline, queue, swept);
 }
 
-function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): Lost[] {
+function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): LostEntry[] {
   // Who has been declared dead stays so until nothing of theirs is left: a late beat does not bring them back.
   tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND deadline <= ?').run(queue, now);
   const dead = tables.sql('SELECT worker, raw FROM sessions WHERE queue = ? AND deadline = -1').all(queue);
@@ -64,8 +66,8 @@ function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number)
 }
 
 /** What a dead worker still holds, highest claim first; its session ends when that is nothing. */
-function remains(tables: Tables, queue: number, name: string, worker: string, raw: boolean): Lost[] {
-  const which = worker.startsWith(RELAY) ? 'AND until IS NULL' : '';
+function remains(tables: Tables, queue: number, name: string, worker: string, raw: boolean): LostEntry[] {
+  const which = worker.startsWith(SERVER_SESSION) ? 'AND until IS NULL' : '';
   const jobs = tables
     .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND worker = ? AND state = 3 ${which}`)
     .all(queue, worker)
@@ -73,7 +75,7 @@ function remains(tables: Tables, queue: number, name: string, worker: string, ra
   const tasks = tables
     .sql('SELECT n, seq, body, token FROM tasks WHERE queue = ? AND worker = ? AND worker IS NOT NULL')
     .all(queue, worker)
-    .map((row): { row: Row; lost: Lost } => ({
+    .map((row): { row: Row; lost: LostEntry } => ({
       row,
       lost: { lease: { worker, token: leaseToken(row) }, task: row.body as Uint8Array, why: 'worker', raw },
     }));
@@ -84,14 +86,14 @@ function remains(tables: Tables, queue: number, name: string, worker: string, ra
   return all.slice(0, 500).map((entry) => entry.lost);
 }
 
-function ofReservations(tables: Tables, queue: number, name: string, now: number): Lost[] {
+function ofReservations(tables: Tables, queue: number, name: string, now: number): LostEntry[] {
   return tables
     .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND state = 3 AND until <= ? ORDER BY until LIMIT 500`)
     .all(queue, now)
     .map((row) => lostJob(name, row.worker as string, row, 'reservation'));
 }
 
-function lostJob(name: string, worker: string, row: Row, why: Lost['why']): Lost {
+function lostJob(name: string, worker: string, row: Row, why: LostEntry['why']): LostEntry {
   const job = toJob(name, row);
   return { lease: { worker, token: job.token!, id: job.id }, job, why };
 }

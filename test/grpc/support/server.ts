@@ -36,7 +36,7 @@ export async function startServer(
     limits: LIMITS,
     lakh: { maxRetry: 30, backoff: { kind: 'quartic', base: 15_000, jitter: 30_000, cap: 2_592_000_000 } },
     lease: 10_000,
-    beat: 3_000,
+    heartbeatEvery: 3_000,
     sweep: 50,
     maxCrashes: 3,
     keepalive: { every: 20_000, timeout: 10_000 },

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob } from '../../support/jobs.js';
-import type { Bench } from './bench.js';
+import type { Bench } from './setup.js';
 
 /** Jobs come in, and are handed out. */
 export function testAdding(bench: Bench): void {

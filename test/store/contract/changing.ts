@@ -3,7 +3,7 @@ import { die, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import { until } from '../../support/wait.js';
-import { type Bench, SWEEP } from './bench.js';
+import { type Bench, SWEEP } from './setup.js';
 
 /** What somebody else does to a job or a queue. */
 export function testChanging(bench: Bench): void {
@@ -76,7 +76,7 @@ export function testChanging(bench: Bench): void {
         queue,
         [a!, p!].map((entry) => settlementOf(entry, die(entry.job!, 'no'))),
       );
-      expect(await store.revive(queue, ['a', 'b', 'x', 'p'])).toEqual([true, false, false, true]);
+      expect(await store.retryDead(queue, ['a', 'b', 'x', 'p'])).toEqual([true, false, false, true]);
       expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'ready', attempt: 0, crashes: 0, priority: 0 });
       expect(names(await claim(queue, 3))).toEqual(['p', 'b', 'a']);
     });
@@ -127,10 +127,10 @@ export function testChanging(bench: Bench): void {
         ['a job', (queue) => store.add(queue, [newJob('a')])],
         ['a task', (queue) => store.push(queue, [Buffer.from('t')])],
         ['a delayed job', (queue) => store.add(queue, [newJob('a', { delay: 86_400_000 })])],
-        ['a limit', (queue) => store.setPace(queue, { concurrency: 1 })],
+        ['a limit', (queue) => store.setLimits(queue, { concurrency: 1 })],
         ['a pause', (queue) => store.pause(queue, true)],
-        ['a relay', (queue) => store.carry(queue, [], { source: 's', from: '', to: '1' })],
-        ['a listener', (queue) => store.record(queue, 86_400_000)],
+        ['a relay', (queue) => store.addFromSource(queue, [], { source: 's', from: '', to: '1' })],
+        ['a listener', (queue) => store.recordEvents(queue, 86_400_000)],
         ['a worker', (queue) => store.join(queue, 'w', { lease: 86_400_000, info: '' })],
       ];
       for (const [what, use] of uses) {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { lose } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { names, newJob, settlementOf } from '../../support/jobs.js';
-import { type Bench, LEASE } from './bench.js';
+import { type Bench, LEASE } from './setup.js';
 
 const HOUR = 3_600_000;
 const SECOND = 1_000;
@@ -18,7 +18,7 @@ export function testClock(bench: Bench): void {
   /** A second passes: the living beat, and somebody looks after the queue. Returns what was found lost. */
   const second = async (queue: string, ...living: string[]) => {
     bench.now += SECOND;
-    for (const worker of living) expect(await store.beat([session(queue, worker)])).toEqual([true]);
+    for (const worker of living) expect(await store.heartbeat([session(queue, worker)])).toEqual([true]);
     const { lost } = await store.sweep(queue, { lease: LEASE, every: SECOND });
     await store.settle(
       queue,
@@ -58,7 +58,7 @@ export function testClock(bench: Bench): void {
     it('back: a rate does not stand still until the clock has caught up', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setPace(queue, { rate: { count: 1, per: SECOND } });
+      await store.setLimits(queue, { rate: { count: 1, per: SECOND } });
       await store.add(queue, [newJob('a'), newJob('b')]);
       expect(names(await claim(queue, 2))).toEqual(['a']);
       bench.now -= HOUR;

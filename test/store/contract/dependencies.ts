@@ -3,7 +3,7 @@ import { FORGETFUL_SPEC } from '../../../dist/job/spec.js';
 import { die, fail, finish, release } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
-import { type Bench, random, SWEEP } from './bench.js';
+import { type Bench, random, SWEEP } from './setup.js';
 
 /** Jobs that wait for others. */
 export function testDependencies(bench: Bench): void {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Store } from '../../../dist/store/store.js';
 import { newJob } from '../../support/jobs.js';
-import type { Bench } from './bench.js';
+import type { Bench } from './setup.js';
 
 /** Schedules and their ticks. */
 export function testSchedules(bench: Bench, skip = false): void {
@@ -36,10 +36,10 @@ export function testSchedules(bench: Bench, skip = false): void {
       expect(since).toBeLessThan(bench.now);
       const moved = await put('{"a":2}', bench.now + 70, `${queue}-other`);
       expect(moved.queue).toBe(`${queue}-other`);
-      expect((await store.schedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([moved]);
-      expect(await store.dropSchedule(`tick ${queue}`)).toBe(true);
-      expect(await store.dropSchedule(`tick ${queue}`)).toBe(false);
-      expect((await store.schedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([]);
+      expect((await store.listSchedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([moved]);
+      expect(await store.removeSchedule(`tick ${queue}`)).toBe(true);
+      expect(await store.removeSchedule(`tick ${queue}`)).toBe(false);
+      expect((await store.listSchedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([]);
     });
 
     it('does not fire ahead of its own clock', async () => {
@@ -51,9 +51,9 @@ export function testSchedules(bench: Bench, skip = false): void {
         since: bench.now,
         next: bench.now + 60_000,
       });
-      expect(await store.fire(schedule, { jobs: [newJob('a')], next: bench.now + 120_000 })).toBe(false);
+      expect(await store.fireSchedule(schedule, { jobs: [newJob('a')], next: bench.now + 120_000 })).toBe(false);
       expect(await total(queue)).toBe(0);
-      await store.dropSchedule(`early ${queue}`);
+      await store.removeSchedule(`early ${queue}`);
     });
 
     it('fires a tick once, with its job, whoever asks', async () => {
@@ -65,17 +65,18 @@ export function testSchedules(bench: Bench, skip = false): void {
         since: bench.now,
         next: bench.now,
       });
-      const fire = (id: string) => store.fire(schedule, { jobs: [newJob(id)], next: bench.now + 60, last: bench.now });
+      const fire = (id: string) =>
+        store.fireSchedule(schedule, { jobs: [newJob(id)], next: bench.now + 60, last: bench.now });
       expect((await Promise.all(['a', 'b', 'c', 'd', 'e'].map(fire))).filter(Boolean)).toHaveLength(1);
       expect((await store.count(queue)).ready).toBe(1);
-      const [after] = (await store.schedules()).filter(({ name }) => name === `once ${queue}`);
+      const [after] = (await store.listSchedules()).filter(({ name }) => name === `once ${queue}`);
       expect(after).toMatchObject({ next: bench.now + 60, last: bench.now });
-      expect(await store.fire({ ...after!, definition: 'y' }, { jobs: [newJob('f')], next: 0 })).toBe(false);
-      expect(await store.fire(after!, { jobs: [] })).toBe(true);
-      expect((await store.schedules()).find(({ name }) => name === `once ${queue}`)).not.toHaveProperty('next');
-      expect(await store.fire(after!, { jobs: [newJob('g')] })).toBe(false);
+      expect(await store.fireSchedule({ ...after!, definition: 'y' }, { jobs: [newJob('f')], next: 0 })).toBe(false);
+      expect(await store.fireSchedule(after!, { jobs: [] })).toBe(true);
+      expect((await store.listSchedules()).find(({ name }) => name === `once ${queue}`)).not.toHaveProperty('next');
+      expect(await store.fireSchedule(after!, { jobs: [newJob('g')] })).toBe(false);
       expect(await total(queue)).toBe(1);
-      await store.dropSchedule(`once ${queue}`);
+      await store.removeSchedule(`once ${queue}`);
     });
   });
 }

@@ -3,7 +3,7 @@ import { FORGETFUL_SPEC } from '../../../dist/job/spec.js';
 import { die, fail, finish, release, snooze } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
-import { type Bench, random, SWEEP } from './bench.js';
+import { type Bench, random, SWEEP } from './setup.js';
 
 /** How leases end. */
 export function testSettling(bench: Bench): void {
@@ -60,7 +60,10 @@ export function testSettling(bench: Bench): void {
         const [was, token] = [[false], JSON.stringify(one)];
         expect(await without(store.settle(queue, [done]), was), `done with ${token}`).toEqual([false]);
         expect(await without(store.settle(queue, [failed]), was), `dead with ${token}`).toEqual([false]);
-        expect(await without(store.note(queue, lease, { progress: '1' }), false), `progress with ${token}`).toBe(false);
+        expect(
+          await without(store.recordProgress(queue, lease, { progress: '1' }), false),
+          `progress with ${token}`,
+        ).toBe(false);
       }
       const other = newQueue();
       await joined(other);
@@ -103,7 +106,7 @@ export function testSettling(bench: Bench): void {
         ['a', 'b', 'c', 'd'].map((id) => newJob(id, { spec: FORGETFUL_SPEC })),
       );
       const [a, b, c, d] = await claim(queue, 4);
-      await store.note(queue, b!.lease, { progress: '1' });
+      await store.recordProgress(queue, b!.lease, { progress: '1' });
       const done = (entry: typeof a) => settlementOf(entry!, finish(entry!.job!));
       expect(a!.job!.spec).toBe(FORGETFUL_SPEC);
       expect(await store.settle(queue, [done(a), done(a), done(c)])).toEqual([true, false, true]);
@@ -219,11 +222,11 @@ export function testSettling(bench: Bench): void {
       await joined(queue);
       await store.add(queue, [newJob('a')]);
       const [entry] = await claim(queue, 1);
-      expect(await store.note(queue, entry!.lease, { progress: '50', log: 'half\n' })).toBe(true);
-      expect(await store.note(queue, entry!.lease, { log: 'more\n' })).toBe(true);
+      expect(await store.recordProgress(queue, entry!.lease, { progress: '50', log: 'half\n' })).toBe(true);
+      expect(await store.recordProgress(queue, entry!.lease, { log: 'more\n' })).toBe(true);
       expect(await mustGet(store, queue, 'a')).toMatchObject({ progress: '50', log: 'half\nmore\n' });
       await store.settle(queue, [settlementOf(entry!, release(entry!.job!))]);
-      expect(await store.note(queue, entry!.lease, { progress: '60' })).toBe(false);
+      expect(await store.recordProgress(queue, entry!.lease, { progress: '60' })).toBe(false);
       expect((await mustGet(store, queue, 'a')).progress).toBe('50');
     });
   });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { fail } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
-import { type Bench, random } from './bench.js';
+import { type Bench, random } from './setup.js';
 
 /** Raw tasks among jobs. */
 export function testTasks(bench: Bench): void {

@@ -3,7 +3,7 @@ import type { NewJob, Unique, UniqueMode } from '../../../dist/job/job.js';
 import { die, fail, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, newJob, settlementOf } from '../../support/jobs.js';
-import { type Bench, random } from './bench.js';
+import { type Bench, random } from './setup.js';
 
 /** Unique keys. */
 export function testUnique(bench: Bench): void {

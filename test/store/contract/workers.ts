@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { finish, lose } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
-import { type Bench, LEASE, SWEEP } from './bench.js';
+import { type Bench, LEASE, SWEEP } from './setup.js';
 
 /** Sessions, and what becomes of the work of those who are gone. */
 export function testWorkers(bench: Bench): void {
@@ -25,7 +25,7 @@ export function testWorkers(bench: Bench): void {
       await claim(queue, 2, 'dead');
       const [mine] = await claim(queue, 1, 'alive');
       bench.now += LEASE - 1;
-      expect(await store.beat([session(queue, 'alive')])).toEqual([true]);
+      expect(await store.heartbeat([session(queue, 'alive')])).toEqual([true]);
       expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
       bench.now += 1;
       const { lost } = await store.sweep(queue, SWEEP);
@@ -42,7 +42,7 @@ export function testWorkers(bench: Bench): void {
       expect(await store.settle(queue, [settlementOf(mine!, finish(mine!.job!))])).toEqual([true]);
       await store.sweep(queue, SWEEP);
       expect((await store.workers(queue)).map((worker) => worker.id)).toEqual(['alive']);
-      expect(await store.beat([session(queue, 'dead')])).toEqual([false]);
+      expect(await store.heartbeat([session(queue, 'dead')])).toEqual([false]);
     });
 
     it('does not let a worker that was declared dead come back', async () => {
@@ -54,7 +54,7 @@ export function testWorkers(bench: Bench): void {
       bench.now += LEASE;
       const { lost } = await store.sweep(queue, SWEEP);
       expect(names(lost)).toEqual(['a']);
-      expect(await store.beat([session(queue, 'late')])).toEqual([false]);
+      expect(await store.heartbeat([session(queue, 'late')])).toEqual([false]);
       expect(await store.claim(session(queue, 'late'), 1)).toMatchObject({ status: 'lost', entries: [] });
       await store.settle(
         queue,
@@ -92,7 +92,7 @@ export function testWorkers(bench: Bench): void {
       await store.sweep(queue, SWEEP);
       bench.now += LEASE + 1;
       expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
-      expect(await store.beat([session(queue)])).toEqual([true]);
+      expect(await store.heartbeat([session(queue)])).toEqual([true]);
       bench.now += LEASE;
       expect(names((await store.sweep(queue, SWEEP)).lost).sort()).toEqual(['a', 'r', 'r']);
     });
@@ -133,7 +133,7 @@ export function testWorkers(bench: Bench): void {
       await store.add(queue, [newJob('a'), newJob('b')]);
       await store.push(queue, [Buffer.from('t')]);
       const entries = await claim(queue, 3);
-      const held = await store.held(queue, 'w1');
+      const held = await store.leasesOf(queue, 'w1');
       expect(new Set(held.map((lease) => lease.token))).toEqual(new Set(entries.map((entry) => entry.lease.token)));
       expect(await store.workers(queue)).toEqual([
         { id: 'w1', deadline: bench.now + LEASE, holds: 3, info: '{"pid":1}' },

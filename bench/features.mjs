@@ -1,0 +1,108 @@
+// node bench/features.mjs [--quick]: what limits, groups and events cost, as ratios to the plain queue of the same run.
+// Each variant takes its turn in every round; the figures are medians over the plain queue's: of the time that adding and
+// working take, and of the processor time (this process, and the Redis server) of working, the steadier one by far.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { open } from '../dist/index.js';
+import { busyMicroseconds } from './cases/redis-cost.mjs';
+import { startRedis } from './redis-server.mjs';
+import { connect } from './subjects/root.mjs';
+
+const quick = process.argv.includes('--quick');
+const JOBS = quick ? 5_000 : 20_000;
+const ROUNDS = quick ? 3 : 7;
+
+const VARIANTS = {
+  plain: {},
+  'concurrency of the queue': { limits: { concurrency: 1_000 } },
+  'concurrency that binds': { limits: { concurrency: 150 } },
+  'rate of the queue': { limits: { rate: { count: 1_000_000, per: '1s' } } },
+  'groups, no limit': { groups: 100 },
+  'concurrency per group': { groups: 100, limits: { group: { concurrency: 100 } } },
+  'the same, where it binds': { groups: 100, limits: { group: { concurrency: 2 } } },
+  'rate per group': { groups: 100, limits: { group: { rate: { count: 100_000, per: '1s' } } } },
+  'events, somebody listens': { events: true },
+};
+
+/** One variant on fresh data: what another one leaves behind, in the store or in the server's memory, is no part of it. */
+async function turn(url, control, { limits, groups, events }) {
+  await control?.flushall('SYNC');
+  const crore = await open(url, { onError: () => {} });
+  const queue = crore.queue('bench');
+  if (limits) await queue.setLimits(limits);
+  const stream = events ? await queue.events() : undefined;
+  stream?.on('done', () => {});
+  const jobs = Array.from({ length: JOBS }, (_x, i) => ({
+    payload: { n: i, text: 'x'.repeat(80) },
+    ...(groups ? { group: `g${i % groups}` } : {}),
+  }));
+  await queue.pause();
+  const beganAdd = performance.now();
+  await queue.addMany(jobs);
+  const added = performance.now() - beganAdd;
+  let done = 0;
+  const busy = await busySince(control);
+  const began = performance.now();
+  let worker;
+  await new Promise((resolve) => {
+    worker = queue.work(
+      async () => {
+        done += 1;
+        if (done === JOBS) resolve();
+      },
+      { concurrency: 100 },
+    );
+    void queue.resume();
+  });
+  const drained = performance.now() - began;
+  const cpu = await busy();
+  stream?.close();
+  await worker.close();
+  await crore.close();
+  return { added, drained, cpu };
+}
+
+/** Processor time from now on, of this process and of the server. */
+async function busySince(control) {
+  const own = process.cpuUsage();
+  const server = control ? await busyMicroseconds(control) : 0;
+  return async () => {
+    const { user, system } = process.cpuUsage(own);
+    return user + system + (control ? (await busyMicroseconds(control)) - server : 0);
+  };
+}
+
+function median(values) {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+}
+
+async function measure(store, urlOf, control) {
+  const times = new Map(Object.keys(VARIANTS).map((name) => [name, { added: [], drained: [], cpu: [] }]));
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const [name, variant] of Object.entries(VARIANTS)) {
+      const taken = await turn(urlOf(`${name}-${round}`), control, variant);
+      if (round === 0) continue; // the first round warms up
+      for (const [figure, value] of Object.entries(taken)) times.get(name)[figure].push(value);
+    }
+  }
+  const plain = times.get('plain');
+  for (const [name, mine] of times) {
+    const ratio = (figure) => `${(median(mine[figure]) / median(plain[figure])).toFixed(2)}x`;
+    const figures = `add ${ratio('added')}  work ${ratio('drained')}  cpu of work ${ratio('cpu')}`;
+    process.stdout.write(`${store.padEnd(7)} ${name.padEnd(26)} ${figures}\n`);
+  }
+}
+
+const dir = mkdtempSync(join(tmpdir(), 'crore-features-'));
+const redis = await startRedis(dir);
+const control = connect(redis.address);
+try {
+  await measure('redis', () => redis.address.url, control);
+  await measure('sqlite', (name) => `sqlite:${join(dir, `${name.replaceAll(/\W/g, '-')}.db`)}`);
+} finally {
+  control.disconnect();
+  await redis.stop();
+  rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
+}
+process.exit(0);

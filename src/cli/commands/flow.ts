@@ -1,0 +1,142 @@
+import { writeFileSync } from 'node:fs';
+import { CroreError } from '../../errors.js';
+import type { Graph } from '../../flow/graph/graph.js';
+import { FUNCTION } from '../../flow/graph/graph-text.js';
+import { DONE, FAILED, type NodeEnd } from '../../flow/graph/node-spec.js';
+import { computeWeights } from '../../flow/graph/weights.js';
+import { readFlow } from '../../flow/input/document.js';
+import { isModule, readSource } from '../../flow/input/source.js';
+import type { FlowInfo, Journal } from '../../flow/journal/journal.js';
+import { openJournal } from '../../flow/journal/open.js';
+import { exportGraph } from '../../flow/report/graph-export.js';
+import { reportOf } from '../../flow/report/node-events.js';
+import { NodeScheduler } from '../../flow/run/node-scheduler.js';
+import { hideFromProcessList, mustExist, storeUrl } from '../action.js';
+import { parse, program } from '../program.js';
+import { runGraph } from './run.js';
+
+interface Options {
+  store?: string;
+  json?: boolean;
+  jobs?: string;
+  keepGoing?: boolean;
+}
+
+export async function run(argv: string[]): Promise<number> {
+  let code = 0;
+  const command = program({
+    name: 'crore flow',
+    summary: 'Look at the flows of a store, and act on them.',
+    examples: [
+      ['crore flow ls --store redis://db', 'which flows there are'],
+      ['crore flow graph build-1a2b3c4d out.svg --store redis://db', 'a picture of one, with its states'],
+      ['crore flow retry build-1a2b3c4d --store redis://db -j 8', 'run what failed, and what waits for it'],
+    ],
+  });
+  const add = (usage: string, summary: string) =>
+    command
+      .command(usage)
+      .description(summary)
+      .option('--store <url>', 'sqlite:FILE, redis://… (default: $CRORE_STORE, else sqlite:crore.db)')
+      .option('--json', 'Print one JSON object a line.');
+  add('ls', 'Which flows the store knows.').action(list);
+  add('show <id>', 'How the nodes of a flow ended.').action(show);
+  add('graph <id> <file>', 'Draw a flow with its states: .svg, .dot or .mmd.').action(draw);
+  add('cancel <id>', 'Stop a flow; its runner does so within a second.').action(cancel);
+  add('retry <id>', 'Run the nodes of a flow again that failed or never ran, here.')
+    .option('-j, --jobs <n>', 'nodes at once')
+    .option('-k, --keep-going', 'after a failure, run everything that does not need it')
+    .action(async (id: string, options: Options) => {
+      code = await retry(id, options);
+    });
+  await parse(command, argv);
+  return code;
+}
+
+async function withJournal<T>(options: Options, work: (journal: Journal, url: string) => Promise<T>): Promise<T> {
+  const url = hideFromProcessList(storeUrl(options));
+  mustExist(url);
+  const journal = await openJournal(url);
+  try {
+    return await work(journal, url);
+  } finally {
+    await journal.close();
+  }
+}
+
+async function list(options: Options): Promise<void> {
+  const flows = await withJournal(options, (journal) => journal.list());
+  for (const info of flows) process.stdout.write(options.json ? `${JSON.stringify(info)}\n` : `${lineOf(info)}\n`);
+  if (flows.length === 0 && !options.json) process.stdout.write('no flows\n');
+}
+
+function lineOf({ id, state, size, created, file, counts }: FlowInfo): string {
+  const words = Object.entries(counts ?? {}).filter(([, count]) => count > 0);
+  const ends = words.map(([word, count]) => `${count} ${word}`).join(', ');
+  return `${id}  ${state}  ${size} nodes${ends === '' ? '' : ` (${ends})`}  ${new Date(created).toISOString()}  ${file}`;
+}
+
+async function show(id: string, options: Options): Promise<void> {
+  await withJournal(options, async (journal) => {
+    const info = await mustGet(journal, id);
+    const ends = [...new Map((await journal.ends(id)).map((end) => [end.id, end])).values()];
+    if (!options.json) process.stdout.write(`${lineOf(info)}\n`);
+    for (const end of ends) {
+      const { attempts, seconds, exit, error } = end;
+      const line = `  ${end.state.padEnd(6)}  ${end.id}  ${seconds.toFixed(2)} s  attempts ${attempts}  exit ${exit}${error ? `: ${error}` : ''}`;
+      process.stdout.write(options.json ? `${JSON.stringify({ ...reportOf(end), error })}\n` : `${line}\n`);
+    }
+  });
+}
+
+async function draw(id: string, file: string, options: Options): Promise<void> {
+  await withJournal(options, async (journal) => {
+    const info = await mustGet(journal, id);
+    const graph = await graphOf(journal, info);
+    writeFileSync(file, exportGraph(graph, statesOf(graph, await journal.ends(id)), file));
+  });
+}
+
+async function cancel(id: string, options: Options): Promise<void> {
+  await withJournal(options, async (journal) => {
+    await mustGet(journal, id);
+    if (!(await journal.cancel(id)))
+      throw new CroreError('NOT_FOUND', `flow '${id}' has ended: there is nothing to cancel`);
+  });
+}
+
+async function retry(id: string, options: Options): Promise<number> {
+  const [graph, info, url] = await withJournal(options, async (journal, store) => {
+    const known = await mustGet(journal, id);
+    if (known.state === 'done')
+      throw new CroreError('NOT_FOUND', `flow '${id}' is done: there is nothing to run again`);
+    return [await graphOf(journal, known), known, store] as const;
+  });
+  return runGraph(graph, info.file || 'flow', { ...options, store: url, resume: id, launcher: [] });
+}
+
+async function mustGet(journal: Journal, id: string): Promise<FlowInfo> {
+  const info = await journal.get(id);
+  if (!info) throw new CroreError('NOT_FOUND', `there is no flow '${id}' in this store`);
+  return info;
+}
+
+/** The graph as it was written down; functions are read from their module again. */
+async function graphOf(journal: Journal, info: FlowInfo): Promise<Graph> {
+  const text = (await journal.definition(info.id)) ?? '';
+  const again = text === '' || text.includes(JSON.stringify(FUNCTION));
+  if (again && info.file !== '' && (isModule(info.file) || text === '')) return readSource({ file: info.file });
+  return readFlow(JSON.parse(text), info.id, () => info.id);
+}
+
+/** States that follow from the ends. */
+function statesOf(graph: Graph, ends: readonly NodeEnd[]): Uint8Array {
+  const last = new Map(ends.map((end) => [end.id, end.state]));
+  const scheduler = new NodeScheduler(graph, computeWeights(graph), 0);
+  graph.ids.forEach((id, node) => {
+    if (last.get(id) === 'done') scheduler.settle(node, DONE);
+    else if (last.get(id) === 'failed') scheduler.settle(node, FAILED);
+  });
+  scheduler.begin();
+  return scheduler.states;
+}

@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { type ActiveJob, CroreError, Fatal } from '../../index.js';
+import { Child, type ChildExit } from '../../process/child.js';
+import { type ChildCommand, childCommand } from '../../process/child-command.js';
+import type { OrphanGuard } from '../../process/orphan-guard.js';
+import { readValue } from '../job-options.js';
+import { valueText } from '../job-view.js';
+import type { ExitOutcome } from './exit-codes.js';
+
+/** How executables are run for jobs. */
+export interface ChildJobSettings {
+  command: readonly string[];
+  /** What children inherit, read once: the real environment is slow to walk. */
+  env: NodeJS.ProcessEnv;
+  /** Variable that holds the payload; '' for none. */
+  envVar: string;
+  /** The payload goes to standard input. */
+  stdin: boolean;
+  /** The last line of standard output is the result. */
+  result: boolean;
+  /** Standard output is ours alone: that of children goes to standard error. */
+  json: boolean;
+  verdict: (code: number) => ExitOutcome;
+  timeout: number | undefined;
+  grace: number;
+  /** How long the lease outlives the last beat. */
+  lease: number;
+}
+
+/** Why we ended a child ourselves. */
+type Ending = 'stopped' | 'lost' | 'timeout';
+
+/** What came of it: the verdict, or that the job goes back, or that it was no longer ours. */
+export interface Report {
+  outcome: ExitOutcome | 'released' | 'lost';
+  code: number;
+  signal: string;
+  seconds: number;
+}
+
+/** The executable could not be started at all, which is not the job's fault. */
+export class CannotStart extends Error {}
+
+/** The longest result is refused by the library: no need to remember more than shows that. */
+const LONGEST_LINE = 1_048_577;
+/** A pipe that somebody else still holds is not waited for longer than this. */
+const LINGER = 2_000;
+
+/** One run of the executable for one job. */
+export class ChildJob {
+  readonly #child: Child;
+  readonly #settings: ChildJobSettings;
+  readonly #startedAt = performance.now();
+  #ending: Ending | undefined;
+
+  constructor(
+    readonly job: ActiveJob<unknown>,
+    settings: ChildJobSettings,
+    plan: ChildCommand,
+    guard: OrphanGuard,
+  ) {
+    this.#settings = settings;
+    this.#child = new Child(spawn, plan, guard);
+  }
+
+  /** Runs to the end. Returns and throws what the handler of the job shall return and throw. */
+  async run(told: (report: Report) => void): Promise<unknown> {
+    const { timeout, grace } = this.#settings;
+    const { signal } = this.job;
+    const onAbort = () => this.#abort(signal.reason as CroreError);
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) onAbort();
+    const timer = timeout === undefined ? undefined : setTimeout(() => this.#end('timeout', grace), timeout);
+    const reading = this.#child.stdout ? lastLine(this.#child.stdout, this.#child.ended) : undefined;
+    const outcome = await this.#child.ended;
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+    if (outcome.failure) return this.#notStarted(outcome.failure);
+    const last = await reading;
+    told(this.#report(outcome));
+    return this.#conclude(outcome, last);
+  }
+
+  /** The worker stops: the child may end by itself, and is killed after the grace. */
+  stop(): void {
+    this.#end('stopped', this.#settings.grace);
+  }
+
+  signalGroup(name: NodeJS.Signals): void {
+    this.#child.signalGroup(name);
+  }
+
+  #abort(reason: CroreError): void {
+    const { grace, lease } = this.#settings;
+    // Without the store the child must be gone before the lease has ended and somebody else has the job.
+    const silent = reason.cause instanceof CroreError && reason.cause.code === 'STORE_UNREACHABLE';
+    if (reason.code === 'CLOSED') this.#end('lost', 0);
+    else this.#end('lost', silent ? Math.min(grace, lease / 10) : grace);
+  }
+
+  /** The first reason stands, except that a job which is no longer ours is that before all else. */
+  #end(why: Ending, graceMs: number): void {
+    if (this.#ending === 'lost' || (this.#ending && why !== 'lost')) return;
+    this.#ending = why;
+    this.#child.end(graceMs);
+  }
+
+  /** An end that we brought about is no verdict of the executable, unless it says that it was done, or that there is no hope. */
+  #outcome({ code, signal }: ChildExit): Report['outcome'] {
+    if (this.#ending === 'lost') return 'lost';
+    const verdict = this.#settings.verdict(code);
+    const own = signal === '' && verdict !== 'retry';
+    if (this.#ending === 'stopped') return own ? verdict : 'released';
+    if (this.#ending === 'timeout') return own && verdict === 'dead' ? 'dead' : 'retry';
+    return verdict;
+  }
+
+  #report(outcome: ChildExit): Report {
+    const { code, signal } = outcome;
+    return { outcome: this.#outcome(outcome), code, signal, seconds: (performance.now() - this.#startedAt) / 1_000 };
+  }
+
+  #conclude(outcome: ChildExit, last: Buffer | undefined): unknown {
+    const { code, signal } = outcome;
+    const how = signal ? `killed by ${signal}` : `exit code ${code}`;
+    const late = this.#ending === 'timeout' ? `took longer than ${this.#settings.timeout} ms: ` : '';
+    switch (this.#outcome(outcome)) {
+      case 'done':
+        return last === undefined ? undefined : readValue(last);
+      case 'dead':
+        throw new Fatal(`${late}${how}`);
+      case 'released':
+        this.job.release();
+        return undefined;
+      case 'lost':
+        // Where the lease still stands after all, a good end counts and any other gives the job back.
+        if (signal === '' && this.#settings.verdict(code) === 'done')
+          return last === undefined ? undefined : readValue(last);
+        throw new Error(how);
+      case 'retry':
+        throw new Error(`${late}${how}`);
+    }
+  }
+
+  #notStarted(failure: string): never {
+    // Only this payload makes it so; every other one can be run.
+    if (failure.includes('argument list too long')) throw new Fatal(failure);
+    this.job.release();
+    throw new CannotStart(failure);
+  }
+}
+
+/** What to start for a job; throws `Fatal` for a payload that no process can be given. */
+export function planChildJob(job: ActiveJob<unknown>, settings: ChildJobSettings, mark: string): ChildCommand {
+  const { command, envVar, stdin, result, json } = settings;
+  const env = {
+    ...settings.env,
+    CRORE_ID: job.id ?? '',
+    CRORE_QUEUE: job.queue,
+    CRORE_ATTEMPT: String(job.attempt),
+    CRORE_TOKEN: job.token,
+  };
+  const options = { command, envVar, stdin: stdin ? 'item' : 'inherit', env } as const;
+  const plan = childCommand(payloadBytes(job.payload), options, mark);
+  if (typeof plan === 'string') throw new Fatal(`the payload cannot be given to ${command[0]}: ${plan} (--stdin can)`);
+  return { ...plan, stdout: result ? 'pipe' : json ? 2 : undefined };
+}
+
+function payloadBytes(payload: unknown): Buffer {
+  if (payload instanceof Uint8Array) return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  return Buffer.from(valueText(payload));
+}
+
+/** The last line that is not empty, read while the child runs so that it never waits for us. */
+async function lastLine(stream: Readable, ended: Promise<unknown>): Promise<Buffer | undefined> {
+  let last: Buffer | undefined;
+  let line: Buffer[] = [];
+  let length = 0;
+  const finish = () => {
+    if (length > 0) last = Buffer.concat(line);
+    [line, length] = [[], 0];
+  };
+  stream.on('data', (chunk: Buffer) => {
+    let from = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+      keep(chunk.subarray(from, end));
+      finish();
+      from = end + 1;
+    }
+    keep(chunk.subarray(from));
+  });
+  const keep = (part: Buffer) => {
+    const room = part.subarray(0, LONGEST_LINE - length);
+    if (room.length > 0) line.push(room);
+    length += room.length;
+  };
+  const closed = new Promise<void>((resolve) => stream.once('close', resolve).once('error', () => resolve()));
+  await ended;
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, LINGER);
+  });
+  await Promise.race([closed, patience]);
+  clearTimeout(timer);
+  stream.destroy();
+  finish();
+  return last;
+}

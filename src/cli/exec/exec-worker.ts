@@ -1,0 +1,139 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import type { ActiveJob, Crore, Queue, Worker, WorkOptions } from '../../index.js';
+import { OrphanGuard } from '../../process/orphan-guard.js';
+import { printable } from '../output.js';
+import { CannotStart, ChildJob, type ChildJobSettings, planChildJob, type Report } from './child-job.js';
+
+export interface ExecWorkerSettings extends ChildJobSettings {
+  queue: string;
+  /** When to end by itself: after one job, or when nothing is ready. */
+  until: 'told' | 'one' | 'empty';
+  work: WorkOptions;
+}
+
+export interface ExecWorkerEvents {
+  /** A job has been worked on. */
+  ended: (job: ActiveJob<unknown>, report: Report) => void;
+  /** Something is wrong that no job is to blame for. */
+  trouble: (text: string) => void;
+}
+
+/** Between two looks at whether the queue is empty. */
+const LOOK = 100;
+/** What is due within this counts as ready: the store's clock may be a little behind or ahead of ours. */
+const SOON = 500;
+/** The library gives jobs back when this is over; children are dead by then, so that nobody gets a job that still runs. */
+const MARGIN = 10_000;
+
+/** Works on a queue with one executable, until it is told to stop or there is nothing left to do. */
+export class ExecWorker {
+  readonly #queue: Queue;
+  readonly #guard: OrphanGuard;
+  readonly #mark = randomBytes(20).toString('hex');
+  readonly #errands = new Set<ChildJob>();
+  readonly #stopped: Promise<void>;
+  #worker: Worker<unknown> | undefined;
+  #stop!: () => void;
+  #stopping = false;
+  #taken = 0;
+  #code = 0;
+
+  constructor(
+    crore: Crore,
+    private readonly settings: ExecWorkerSettings,
+    private readonly events: ExecWorkerEvents,
+  ) {
+    this.#queue = crore.queue(settings.queue);
+    this.#guard = new OrphanGuard(spawn, this.#mark, events.trouble);
+    this.#stopped = new Promise((resolve) => {
+      this.#stop = resolve;
+    });
+  }
+
+  /** Resolves with the exit code when all children are gone and their jobs are settled or given back. */
+  async run(): Promise<number> {
+    const { work, grace } = this.settings;
+    const worker = this.#queue.work((job) => this.#serve(job), {
+      ...work,
+      grace: grace + MARGIN,
+      onError: (error, what) => this.events.trouble(`${what}: ${error.message}`),
+    });
+    this.#worker = worker;
+    if (this.settings.until !== 'told') void this.#watchForEnd(worker);
+    await this.#stopped;
+    await worker.close();
+    this.#guard.close();
+    return this.#code;
+  }
+
+  /** Claims nothing more, asks the children to end, and kills them after the grace. */
+  stop(code: number): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#code = code;
+    void this.#worker?.close();
+    for (const errand of this.#errands) errand.stop();
+    this.#stop();
+  }
+
+  signalChildren(name: NodeJS.Signals): void {
+    for (const errand of this.#errands) errand.signalGroup(name);
+  }
+
+  async #serve(job: ActiveJob<unknown>): Promise<unknown> {
+    if (this.#stopping || (this.settings.until === 'one' && this.#taken > 0)) return job.release();
+    this.#taken += 1;
+    try {
+      const errand = this.#begin(job);
+      this.#errands.add(errand);
+      return await errand.run((report) => this.events.ended(job, report)).finally(() => this.#errands.delete(errand));
+    } catch (error) {
+      if (!(error instanceof CannotStart)) throw error;
+      this.events.trouble(error.message);
+      this.stop(1);
+    } finally {
+      if (this.settings.until === 'one') this.stop(this.#code);
+    }
+  }
+
+  #begin(job: ActiveJob<unknown>): ChildJob {
+    try {
+      return new ChildJob(job, this.settings, planChildJob(job, this.settings, this.#mark), this.#guard);
+    } catch (error) {
+      this.events.trouble(`${job.id === undefined ? 'task' : printable(job.id)}: dead: ${(error as Error).message}`);
+      throw error;
+    }
+  }
+
+  async #watchForEnd(worker: Worker<unknown>): Promise<void> {
+    await worker.ready();
+    while (!this.#stopping) {
+      if (this.#errands.size === 0 && (await this.#isEmpty().catch(() => false))) this.stop(0);
+      else await new Promise((resolve) => setTimeout(resolve, LOOK));
+    }
+  }
+
+  /**
+   * Whether nothing is left to do here. A job may change its state between two looks, so the order matters: we hold nothing,
+   * nothing is due, nothing is ready, we still hold nothing, and nothing has begun meanwhile. One that was not seen in any
+   * of these came later, or is somebody else's.
+   */
+  async #isEmpty(): Promise<boolean> {
+    const taken = this.#taken;
+    if ((await this.#holds()) || (await this.#hasWork()) || (await this.#holds())) return false;
+    return taken === this.#taken && this.#errands.size === 0;
+  }
+
+  async #holds(): Promise<boolean> {
+    const workers = await this.#queue.workers();
+    return workers.some(({ id, holds }) => id === this.#worker?.id && holds > 0);
+  }
+
+  async #hasWork(): Promise<boolean> {
+    if (await this.#queue.isPaused()) return false; // none of it will be handed out, perhaps for ever
+    const { jobs } = await this.#queue.list('scheduled', { limit: 1 });
+    if (jobs.some(({ runAt }) => runAt !== undefined && runAt <= Date.now() + SOON)) return true;
+    return (await this.#queue.count()).ready > 0;
+  }
+}

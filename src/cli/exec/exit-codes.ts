@@ -1,0 +1,23 @@
+import { CroreError } from '../../errors.js';
+
+/** What becomes of a job by the exit code of its executable. */
+export type ExitOutcome = 'done' | 'retry' | 'dead';
+const VERDICTS: readonly ExitOutcome[] = ['done', 'retry', 'dead'];
+
+const CUSTOM: Readonly<Record<number, ExitOutcome>> = { 0: 'done', 75: 'retry', 100: 'dead' };
+
+/** The table of `--exit-codes 3=done,4=dead`, over the custom of 0, 75 and 100; every other code is a retry. */
+export function exitOutcomes(texts: readonly string[]): (code: number) => ExitOutcome {
+  const table: Record<number, ExitOutcome> = { ...CUSTOM };
+  for (const text of texts.flatMap((each) => each.split(','))) {
+    const [, code, verdict] = /^\s*(\d{1,3})\s*=\s*(\w+)\s*$/.exec(text) ?? [];
+    if (code === undefined || Number(code) > 255 || !VERDICTS.includes(verdict as ExitOutcome)) {
+      throw new CroreError(
+        'BAD_OPTION',
+        `--exit-codes '${text}' must be a code from 0 to 255 and what it means, such as 3=done, 4=dead or 5=retry`,
+      );
+    }
+    table[Number(code)] = verdict as ExitOutcome;
+  }
+  return (code) => table[code] ?? 'retry';
+}

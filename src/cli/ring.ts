@@ -1,6 +1,0 @@
-import { ring } from '../ring/command.js';
-
-/** The ring ends the process itself: an idle connection must not keep it. */
-export async function run(argv: string[]): Promise<number> {
-  process.exit(await ring(argv));
-}

@@ -1,0 +1,35 @@
+import { CroreError } from '../errors.js';
+import { type Duration, milliseconds } from '../job/duration.js';
+import type { QueueLimits, Rate } from '../store/store.js';
+import { checkInteger, checkOptions } from './check.js';
+
+/** How many entries may run at once, and how many may start within a time. */
+export interface LimitOptions {
+  concurrency?: number;
+  /** At most `count` starts within `per`, counted from the first of them. */
+  rate?: { count: number; per: Duration };
+}
+
+export interface QueueLimitOptions extends LimitOptions {
+  /** The same for the jobs of each group (`group` of `add`). */
+  group?: LimitOptions;
+}
+
+export function resolveLimits(options: QueueLimitOptions): QueueLimits {
+  checkOptions(options, ['concurrency', 'rate', 'group'], 'limits');
+  const limits: QueueLimits = part(options, 'limits');
+  if (options.group === undefined) return limits;
+  checkOptions(options.group, ['concurrency', 'rate'], 'limits.group');
+  const group = part(options.group, 'limits.group');
+  return Object.keys(group).length > 0 ? { ...limits, group } : limits;
+}
+
+function part({ concurrency, rate }: LimitOptions, what: string): { concurrency?: number; rate?: Rate } {
+  const resolved: { concurrency?: number; rate?: Rate } = {};
+  if (concurrency !== undefined) resolved.concurrency = checkInteger(concurrency, `${what}.concurrency`, 1, 1_000_000);
+  if (rate === undefined) return resolved;
+  checkOptions(rate, ['count', 'per'], `${what}.rate`);
+  const per = milliseconds(rate.per, `${what}.rate.per`);
+  if (per < 1) throw new CroreError('BAD_OPTION', `${what}.rate.per must be at least a millisecond`);
+  return { ...resolved, rate: { count: checkInteger(rate.count, `${what}.rate.count`, 1, 1_000_000_000), per } };
+}

@@ -1,0 +1,200 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { CroreError } from '../../errors.js';
+import { guardProcessGroups } from '../../process/group-guard.js';
+import { type Executor, limitTime, type NodeOutcome, type NodeTask } from './executor.js';
+import type { Renewal } from './renewal.js';
+
+/** From the runner to a worker process, and back. */
+export type ProcessRequest =
+  | {
+      call: number;
+      node: string;
+      id: string;
+      attempt: number;
+      needs?: Record<string, unknown>;
+      part?: number;
+      item?: unknown;
+    }
+  | { stop: number; why: string };
+export type ProcessResponse = { ready: true } | { call: number; outcome: NodeOutcome; rss: number };
+
+/** A function that was told to stop may take so long, then its process is killed. */
+const GRACE = 3_000;
+/** Processes that die before they are ready, in a row. */
+const MAX_STILLBORN = 3;
+
+/** Functions in persistent processes of their own: one each at a time, started when there is work for them. */
+export class ProcessExecutor implements Executor {
+  readonly keepsTime = true;
+  readonly #idle: FunctionProcess[] = [];
+  readonly #all = new Set<FunctionProcess>();
+  readonly #guarded = guardProcessGroups();
+  #stillborn = 0;
+  #next = 0;
+
+  constructor(
+    private readonly module: string,
+    private readonly renewal: Renewal,
+  ) {}
+
+  async run(task: NodeTask): Promise<NodeOutcome> {
+    const worker = this.#idle.pop() ?? this.#start();
+    task.stop = (why) => worker.stop(why);
+    await worker.ready;
+    limitTime(task);
+    const outcome = worker.dead ? worker.death : await worker.run(++this.#next, task);
+    if (worker.stillborn) {
+      if (++this.#stillborn < MAX_STILLBORN) return { exit: 0, returned: true };
+      throw new CroreError(
+        'WORKER_FAILED',
+        `worker processes for ${this.module} end before they are ready (${worker.last})`,
+      );
+    }
+    this.#stillborn = 0;
+    if (!worker.dead && worker.worn(this.renewal)) worker.end();
+    if (!worker.dead) this.#idle.push(worker);
+    return { ...outcome, slot: worker.slot };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#all].map((worker) => worker.end()));
+    this.#guarded.guard.close();
+  }
+
+  #start(): FunctionProcess {
+    const taken = new Set([...this.#all].map(({ slot }) => slot));
+    let slot = 0;
+    while (taken.has(slot)) slot++;
+    const { guard, env } = this.#guarded;
+    guard.ready();
+    const worker: FunctionProcess = new FunctionProcess(this.module, env, slot, () => {
+      if (worker.pid) guard.forget(worker.pid);
+      this.#all.delete(worker);
+      const place = this.#idle.indexOf(worker);
+      if (place >= 0) this.#idle.splice(place, 1);
+    });
+    if (worker.pid) guard.watch(worker.pid);
+    this.#all.add(worker);
+    return worker;
+  }
+}
+
+class FunctionProcess {
+  dead = false;
+  /** It ended before it could do anything. */
+  stillborn = false;
+  /** How it ended. */
+  last = '';
+  readonly #child: ChildProcess;
+  readonly #born = performance.now();
+  readonly #gone: Promise<void>;
+  /** It can be given work, or never will. */
+  readonly ready: Promise<void>;
+  #isReady = false;
+  #tellReady!: () => void;
+  #count = 0;
+  #rss = 0;
+  #current: { call: number; resolve: (outcome: NodeOutcome) => void } | undefined;
+  #killer: NodeJS.Timeout | undefined;
+
+  constructor(
+    module: string,
+    env: NodeJS.ProcessEnv,
+    readonly slot: number,
+    onGone: () => void,
+  ) {
+    const program = fileURLToPath(new URL('./function-process.js', import.meta.url));
+    // Its standard output is not ours: results and events of the runner go there.
+    const stdio = ['ignore', 2, 2, 'ipc'] as const;
+    // It leads a group, which ends as a whole: a function may have started processes.
+    this.#child = fork(program, [module], { stdio: [...stdio], serialization: 'json', env, detached: true });
+    this.#child.on('message', (answer: ProcessResponse) => this.#heard(answer));
+    this.ready = new Promise((resolve) => {
+      this.#tellReady = resolve;
+    });
+    this.#gone = new Promise((resolve) => {
+      const over = (how: string) => {
+        this.#over(how);
+        onGone();
+        resolve();
+      };
+      this.#child.once('error', (error) => over(error.message));
+      this.#child.once('exit', (code, signal) => over(signal ? `killed by ${signal}` : `exit ${code}`));
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  run(call: number, { id, node: _, spec, attempt, needs, part, item }: NodeTask): Promise<NodeOutcome> {
+    this.#count++;
+    const node = part === undefined ? id : id.slice(0, id.lastIndexOf('['));
+    if (spec.work.kind !== 'function') throw new Error(`node '${id}' is not a function`);
+    return new Promise((resolve) => {
+      this.#current = { call, resolve };
+      this.#child.send({ call, node, id, attempt, needs, part, item } satisfies ProcessRequest, () => {});
+    });
+  }
+
+  stop(why: string): void {
+    const call = this.#current?.call;
+    if (call === undefined) {
+      if (!this.#isReady) this.#kill();
+      return;
+    }
+    this.#child.send({ stop: call, why } satisfies ProcessRequest, () => {});
+    this.#killer = setTimeout(() => this.#kill(), GRACE);
+  }
+
+  get death(): NodeOutcome {
+    return { exit: 1, error: `its worker process died (${this.last})`, crashed: this.#killer === undefined };
+  }
+
+  worn({ tasks, seconds, rss }: Renewal): boolean {
+    return this.#count >= tasks || performance.now() - this.#born > seconds * 1_000 || this.#rss > rss * 1_048_576;
+  }
+
+  /** An idle one ends by itself when the line is cut; a busy one is killed. */
+  end(): Promise<void> {
+    this.dead = true;
+    if (this.#current) this.#kill();
+    else if (this.#child.connected) this.#child.disconnect();
+    return this.#gone;
+  }
+
+  #kill(): void {
+    try {
+      process.kill(-this.#child.pid!, 'SIGKILL');
+    } catch {
+      // gone
+    }
+  }
+
+  #heard(answer: ProcessResponse): void {
+    if ('ready' in answer) {
+      this.#isReady = true;
+      this.#tellReady();
+      return;
+    }
+    if (this.#current?.call !== answer.call) return;
+    clearTimeout(this.#killer);
+    this.#rss = answer.rss;
+    const { resolve } = this.#current;
+    this.#current = undefined;
+    resolve(answer.outcome);
+  }
+
+  #over(how: string): void {
+    this.dead = true;
+    this.#kill(); // whatever it left behind
+    this.last = how;
+    clearTimeout(this.#killer);
+    this.stillborn = !this.#isReady;
+    this.#tellReady();
+    const current = this.#current;
+    this.#current = undefined;
+    current?.resolve(this.death);
+  }
+}

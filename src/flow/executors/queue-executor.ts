@@ -1,0 +1,48 @@
+import type { Engine } from '../../engine/engine.js';
+import { isRecord } from '../input/fields.js';
+import type { Executor, NodeOutcome, NodeTask } from './executor.js';
+import { resultOf, runJob } from './queue-job.js';
+
+/** Nodes that are jobs of a queue: whoever works that queue does them, and its result is the node's. */
+export class QueueExecutor implements Executor {
+  readonly keepsTime = true;
+
+  constructor(
+    private readonly engine: Engine,
+    private readonly flow: string,
+    /** How often a node has failed in earlier runs of this flow: each round has ids of its own. */
+    private readonly rounds: ReadonlyMap<string, number>,
+  ) {}
+
+  async run(task: NodeTask): Promise<NodeOutcome> {
+    const { work, options } = task.spec;
+    if (work.kind !== 'queue') throw new Error(`node '${task.id}' is not a job`);
+    const round = this.rounds.get(task.id) ?? 0;
+    const id = `${this.flow}/${task.id}${round === 0 ? '' : `~${round}`}`;
+    let gone = false;
+    task.stop = () => {
+      gone = true;
+      void this.engine.store.cancel(work.queue, [id]).catch(() => {});
+    };
+    const job = await runJob(this.engine, work.queue, payloadOf(work.payload, task), {
+      id,
+      attempts: options.retries + 1,
+      backoff: options.backoff,
+      priority: options.priority,
+      ...(options.timeout > 0 ? { reservation: options.timeout } : {}),
+      keep: { for: '7d', count: 1_000_000 },
+      headers: { 'crore-flow': this.flow, 'crore-node': task.id.replace(/[^\x20-\x7e]/g, '?') },
+    });
+    if (job?.state === 'done') return { exit: 0, value: resultOf(job) };
+    const error = job === undefined ? 'its record is gone' : job.state === 'dead' ? job.error : `the job was cancelled`;
+    return { exit: 1, error: error ?? 'the job is dead', fatal: !gone };
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** An object payload is told the results of upstream nodes and the item of a list, where it has no such keys of its own. */
+function payloadOf(payload: unknown, { needs, part, item }: NodeTask): unknown {
+  if (!isRecord(payload)) return payload;
+  return { ...(needs ? { needs } : {}), ...(part === undefined ? {} : { item }), ...payload };
+}

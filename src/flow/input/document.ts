@@ -1,0 +1,83 @@
+import { basename } from 'node:path';
+import type { Graph } from '../graph/graph.js';
+import { badFlow, GraphBuilder } from '../graph/graph-builder.js';
+import { checkKeys, isRecord, readEnv, readNeeds, readNode, readTokens } from './fields.js';
+import { lineAt, nodeKeys, parseJson } from './json.js';
+import { readText } from './tables.js';
+
+const FLOW_KEYS = ['name', 'env', 'tokens', 'cache', 'nodes'];
+
+/** Says where a node, or one of the things it needs, stands. */
+export type Places = (id: string, need?: string) => string;
+
+/** A flow in YAML or JSON; the parser for YAML is loaded where it is needed. */
+export async function readDocument(file: string): Promise<Graph> {
+  const text = readText(file);
+  if (text.trim() === '') throw badFlow(file, "the file is empty: a map with 'nodes' is needed");
+  const [value, places] = file.endsWith('.json')
+    ? readJson(text, file)
+    : (await import('./yaml.js')).readYaml(text, file);
+  return readFlow(value, file, places);
+}
+
+function readJson(text: string, file: string): [unknown, Places] {
+  const value = parseJson(text, file);
+  let known: Map<string, number> | undefined;
+  const lines = () => {
+    known ??= nodeLines(text, file);
+    return known;
+  };
+  // A text that comes out as it went in says no node twice; to look for one takes much longer.
+  const plain = text.trim();
+  try {
+    if (JSON.stringify(value) !== plain && JSON.stringify(value, null, 2) !== plain) lines();
+  } catch (error) {
+    if (error instanceof RangeError) throw badFlow(file, 'it is nested too deeply');
+    throw error;
+  }
+  return [value, (id) => (lines().has(id) ? `${file}:${lineAt(text, lines().get(id)!)}` : file)];
+}
+
+/** Where each node stands; none may stand there twice. */
+function nodeLines(text: string, file: string): Map<string, number> {
+  const lines = new Map<string, number>();
+  for (const { key, at } of nodeKeys(text)) {
+    if (lines.has(key)) throw badFlow(`${file}:${lineAt(text, at)}`, `node '${key}' is there twice`);
+    lines.set(key, at);
+  }
+  return lines;
+}
+
+/** The one meaning of a flow's file, whatever it is written in. */
+export function readFlow(value: unknown, file: string, places: Places): Graph {
+  if (!isRecord(value)) throw badFlow(file, "a flow is a map with 'nodes'");
+  checkKeys(value, FLOW_KEYS, 'the flow', file);
+  const { name, env, tokens, cache, nodes } = value;
+  if (name !== undefined && (typeof name !== 'string' || !/^[\w.@-]{1,200}$/.test(name)))
+    throw badFlow(file, 'name must be of letters, digits, . _ @ -');
+  if (cache !== undefined && typeof cache !== 'boolean') throw badFlow(file, 'cache must be true or false');
+  if (nodes === undefined) throw badFlow(file, "'nodes' is missing");
+  if (nodes !== null && !isRecord(nodes)) throw badFlow(file, 'nodes must be a map of ids to nodes');
+  const draft = new GraphBuilder(places);
+  for (const [id, node] of Object.entries(nodes ?? {})) {
+    const place = () => places(id);
+    const spec = readNode(id, node, cache === true, place);
+    draft.node(id, spec, place);
+    const needs = readNeeds(id, (node as { needs?: unknown }).needs, place);
+    for (const [need, policy] of needs) draft.edge(need, id, policy);
+    if (spec.map !== undefined && !needs.some(([need]) => need === spec.map)) draft.edge(spec.map, id);
+  }
+  return draft.finish({
+    name: name ?? nameOf(file),
+    env: readEnv(env, 'env', file),
+    tokens: readTokens(tokens, 'tokens', file),
+  });
+}
+
+export function nameOf(file: string): string {
+  return (
+    basename(file)
+      .replace(/\.[^.]*$/, '')
+      .replace(/[^\w.@-]/g, '-') || 'flow'
+  );
+}

@@ -1,0 +1,22 @@
+import { CroreError } from '../../errors.js';
+import { parseStoreUrl } from '../../store/url.js';
+import type { Journal } from './journal.js';
+
+const TIMEOUT = 10_000;
+
+/** The journal of a store; the Redis client is loaded only when a URL asks for it. */
+export async function openJournal(url: string, options: { relaxed?: boolean } = {}): Promise<Journal> {
+  const parsed = parseStoreUrl(url);
+  if (parsed.kind === 'sqlite') {
+    const { openSqliteJournal } = await import('./sqlite-journal.js');
+    return openSqliteJournal(parsed.file, { timeout: TIMEOUT, relaxed: options.relaxed });
+  }
+  if (parsed.kind === 'grpc') {
+    throw new CroreError(
+      'STORE_UNSUPPORTED',
+      'the journal of a flow is not kept behind a job server: name its store, sqlite:FILE or redis://…',
+    );
+  }
+  const { openRedisJournal } = await import('./redis-journal.js');
+  return openRedisJournal(url, parsed, TIMEOUT);
+}

@@ -1,0 +1,56 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { removeFile } from './local-state.js';
+
+const MOST_MARKS = 1_000;
+
+/**
+ * Remembers, for flows without a store, which are done: nothing of such a flow stays beside its file, and yet `--resume` must not run
+ * it again. A mark is a small file in the user's own directory for state; where it cannot be written, there is none.
+ */
+export class DoneMark {
+  readonly #dir = join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'crore', 'flows');
+  readonly #path: string;
+  readonly #text: string;
+
+  /** `description` tells this version of the flow from others. */
+  constructor(file: string, description: string) {
+    this.#path = join(this.#dir, digest(resolve(file)));
+    this.#text = digest(description);
+  }
+
+  get isSet(): boolean {
+    try {
+      return readFileSync(this.#path, 'utf8') === this.#text;
+    } catch {
+      return false;
+    }
+  }
+
+  set(): void {
+    try {
+      mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
+      const names = readdirSync(this.#dir);
+      if (names.length >= MOST_MARKS) for (const name of names) removeFile(join(this.#dir, name));
+      writeFileSync(this.#path, this.#text, { mode: 0o600 });
+    } catch {
+      // a home that cannot be written: a later --resume runs the flow again
+    }
+  }
+
+  clear(): void {
+    removeFile(this.#path);
+  }
+}
+
+/** Two short sums and the length: no module has to be loaded for it, and nobody gains anything from a collision. */
+function digest(text: string): string {
+  let [a, b] = [0x811c9dc5, 0x9e3779b9];
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b, 31) + code;
+  }
+  return [a >>> 0, b >>> 0, text.length].map((sum) => sum.toString(36)).join('-');
+}

@@ -1,0 +1,137 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { checkInteger, checkName } from '../../engine/check.js';
+import { resolveLimits } from '../../engine/limits.js';
+import {
+  type CatchUp,
+  checkSchedule,
+  checkScheduleName,
+  defineSchedule,
+  extraJob,
+  type ScheduledJobOptions,
+  scheduleView,
+} from '../../engine/schedules.js';
+import { CroreError } from '../../errors.js';
+import type { Crore, ScheduleRequest, CatchUp as WireCatchUp } from '../../proto/crore/v1/crore_pb.js';
+import { fromMs, fromTime, toMs, toRecord, toTime } from '../../store/grpc/codec.js';
+import { fromLimits, fromSchedule, toLimits, toSchedule } from '../../store/grpc/schedule-codec.js';
+import { MAX_BATCH, type Schedule } from '../../store/store.js';
+import type { ServerContext } from '../context.js';
+import { bodyOf, durationOf, optionsOf, queueName } from './requests.js';
+import { ADD_OUTCOMES } from './settlements.js';
+
+type Calls =
+  | 'getLimits'
+  | 'setLimits'
+  | 'schedule'
+  | 'listSchedules'
+  | 'unschedule'
+  | 'runSchedule'
+  | 'putSchedule'
+  | 'fireSchedule'
+  | 'recordEvents'
+  | 'readEvents';
+
+const CATCH_UPS: readonly (CatchUp | undefined)[] = [undefined, 'skip', 'last', 'all'];
+const LONGEST_RECORD = 86_400_000;
+const LONGEST_DEFINITION = 8 * 1024 * 1024;
+
+/** The calls about limits, schedules and events. */
+export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof Crore>, Calls> {
+  const { engine } = context;
+  const { store } = engine;
+  return {
+    getLimits: async ({ queue }) => ({ limits: fromLimits(await store.limits(queueName(queue))) }),
+    setLimits: async ({ queue, limits }) => {
+      await store.setLimits(queueName(queue), resolveLimits(toLimits(limits)));
+      return {};
+    },
+
+    schedule: async (request) => {
+      const schedule = await store.putSchedule(scheduleOf(context, request));
+      engine.scheduleRunner.nudge();
+      return { schedule: infoOf(schedule) };
+    },
+    listSchedules: async () => ({ schedules: (await store.listSchedules()).map(infoOf) }),
+    unschedule: async ({ name }) => ({ removed: await store.removeSchedule(checkScheduleName(name)) }),
+    runSchedule: async ({ name }) => {
+      checkScheduleName(name);
+      const schedule = (await store.listSchedules()).find((one) => one.name === name);
+      if (!schedule) throw new CroreError('NOT_FOUND', `there is no schedule '${name}'`);
+      const job = extraJob(schedule, store.now());
+      const outcome = await engine.add(schedule.queue, job, {});
+      const id = 'id' in outcome ? outcome.id : job.id;
+      return { queue: schedule.queue, result: { outcome: ADD_OUTCOMES[outcome.outcome], id } };
+    },
+    putSchedule: async ({ schedule }) => {
+      const known = checkedSchedule(toSchedule(schedule), store.now());
+      const stored = await store.putSchedule(known);
+      engine.scheduleRunner.nudge();
+      return { schedule: fromSchedule(stored) };
+    },
+    fireSchedule: async ({ schedule, jobs, next, last }) => {
+      const known = toSchedule(schedule);
+      checkScheduleName(known.name);
+      checkName(known.queue, 'queue name');
+      if (jobs.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${jobs.length} jobs of one firing`);
+      const all = jobs.map((job) => toRecord(job, known.queue));
+      const applied = await store.fireSchedule(known, { jobs: all, next: toTime(next), last: toTime(last) });
+      return { applied };
+    },
+
+    recordEvents: async ({ queue, time }) => ({
+      position: await store.recordEvents(queueName(queue), durationOf(toMs(time), 'time', 1, LONGEST_RECORD)),
+    }),
+    readEvents: async ({ queue, after, limit }) => {
+      if (!/^\d{0,20}(-\d{1,20})?$/.test(after))
+        throw new CroreError('BAD_OPTION', 'after is not a position of an event');
+      const page = await store.readEvents(
+        queueName(queue),
+        after,
+        limit === 0 ? 100 : checkInteger(limit, 'limit', 1, 10_000),
+      );
+      return { events: page.events.map((event) => ({ ...event, at: fromTime(event.at) })), gap: page.gap };
+    },
+  };
+}
+
+function scheduleOf({ engine, limits }: ServerContext, request: ScheduleRequest): Schedule {
+  const { name, queue, when, timezone, catchUp, job } = request;
+  checkScheduleName(name);
+  queueName(queue);
+  if (when.case === undefined) throw new CroreError('BAD_OPTION', `schedule '${name}' says neither cron nor every`);
+  const rule = when.case === 'cron' ? when.value : toMs(when.value)!;
+  const payload = bodyOf(job?.payload, `payload of schedule '${name}'`, limits.message) ?? 'null';
+  const options: ScheduledJobOptions = job ? optionsOf(job) : {};
+  if (options.priority === 0) delete options.priority;
+  const since = engine.store.now();
+  const extra = { timezone: timezone === '' ? undefined : timezone, catchUp: CATCH_UPS[catchUp] };
+  const { text, first } = defineSchedule(name, queue, rule, payload, options, extra, since);
+  return { name, queue, definition: text, since, next: first };
+}
+
+/** One that an engine of a client has made. */
+function checkedSchedule(schedule: Schedule, now: number): Schedule {
+  if (schedule.definition.length > LONGEST_DEFINITION)
+    throw new CroreError('PAYLOAD_TOO_LARGE', 'a schedule is too large');
+  try {
+    return checkSchedule(schedule, now);
+  } catch (error) {
+    if (error instanceof CroreError) throw error;
+    throw new CroreError('BAD_OPTION', `schedule '${schedule.name}' has a definition that nobody can read`);
+  }
+}
+
+function infoOf(schedule: Schedule) {
+  const { name, queue, cron, every, timezone, catchUp } = scheduleView(schedule);
+  return {
+    name,
+    queue,
+    cron,
+    every: every === undefined ? undefined : fromMs(every),
+    timezone,
+    catchUp: CATCH_UPS.indexOf(catchUp) as WireCatchUp,
+    next: fromTime(schedule.next),
+    last: fromTime(schedule.last),
+    record: fromSchedule(schedule),
+  };
+}

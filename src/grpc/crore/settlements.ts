@@ -1,0 +1,74 @@
+import { counted, taskRecord } from '../../engine/sweeper.js';
+import { CroreError } from '../../errors.js';
+import type { Entry } from '../../job/job.js';
+import { DEFAULT_SPEC } from '../../job/spec.js';
+import { type Counted, die, fail, finish, type Outcome, release, snooze } from '../../job/transitions.js';
+import { AddOutcome, type WorkRequest_Settle } from '../../proto/crore/v1/crore_pb.js';
+import { toMs } from '../../store/grpc/codec.js';
+import type { Settlement } from '../../store/store.js';
+import { bodyOf } from './requests.js';
+
+const LONGEST_ERROR = 4_096;
+
+/** What became of an added job, on the wire. */
+export const ADD_OUTCOMES = {
+  created: AddOutcome.CREATED,
+  duplicate: AddOutcome.DUPLICATE,
+  full: AddOutcome.FULL,
+  replaced: AddOutcome.REPLACED,
+  extended: AddOutcome.EXTENDED,
+};
+
+export interface Judge {
+  random: () => number;
+  now: () => number;
+  limit: number;
+}
+
+/** What a worker's word about an entry means for the store. */
+export function settlementOf(entry: Entry, settle: WorkRequest_Settle, judge: Judge): Settlement {
+  const { lease, job, task } = entry;
+  if (job) return { lease, move: moveOf(job, settle, judge), spec: job.spec, priority: job.priority };
+  const record = taskRecord(task!, judge.now());
+  const move = moveOf(counted(record), settle, judge);
+  // A raw task that has to be remembered gets a record; one that is done or goes back needs none.
+  const plain = move.to === 'done' || move.to === 'ready';
+  return { lease, move, spec: record.spec, priority: 0, record: plain ? undefined : record };
+}
+
+const TASK: Counted = { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
+
+/** Back to the front, as if it had never been claimed. */
+export function giveBack({ lease, job }: Entry): Settlement {
+  return { lease, move: release(job ?? TASK), spec: job?.spec ?? DEFAULT_SPEC, priority: job?.priority ?? 0 };
+}
+
+function moveOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limit }: Judge): Outcome {
+  switch (outcome.case) {
+    case 'done':
+      return finish(job, bodyOf(outcome.value.result, 'the result', limit));
+    case 'fail': {
+      const delay = toMs(outcome.value.delay);
+      return fail(job, short(outcome.value.error), {
+        random,
+        delay: delay === undefined ? undefined : Math.max(0, delay),
+      });
+    }
+    case 'fatal':
+      return die(job, short(outcome.value.error));
+    case 'snooze':
+      return snooze(job, Math.max(0, toMs(outcome.value.delay) ?? 0));
+    case 'release':
+      return release(job);
+    case 'cancel': {
+      const { attempt, crashes } = release(job);
+      return { to: 'cancelled', attempt, crashes, error: short(outcome.value.reason) || 'cancelled by its worker' };
+    }
+    default:
+      throw new CroreError('BAD_OPTION', 'a settlement says nothing about what becomes of its job');
+  }
+}
+
+function short(text: string): string {
+  return text.length > LONGEST_ERROR ? `${text.slice(0, LONGEST_ERROR)}…` : text;
+}

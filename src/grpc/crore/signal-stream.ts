@@ -1,0 +1,75 @@
+import type { Signal, Store } from '../../store/store.js';
+import type { AwaitedJobs } from './awaited-jobs.js';
+
+/** Signals that wait for a slow listener; beyond it a `reset` stands for all of them. */
+const MOST = 1_000;
+
+interface Heard {
+  work: boolean;
+  reset: boolean;
+  events: boolean;
+  finished: string[];
+  cancelled: string[];
+}
+
+const nothing = (): Heard => ({ work: false, reset: false, events: false, finished: [], cancelled: [] });
+
+/** Signals of a queue, gathered while the listener is busy. */
+export async function* listenTo(
+  store: Store,
+  awaited: AwaitedJobs,
+  queue: string,
+  signal: AbortSignal,
+): AsyncGenerator<Heard> {
+  let heard = nothing();
+  let fresh = true;
+  let tell = () => {};
+  const stop = store.subscribe(queue, (one) => {
+    if (one.type === 'finished' && !awaited.has(queue, one.id)) return;
+    note(heard, one);
+    fresh = true;
+    tell();
+  });
+  const aborted = () => tell();
+  signal.addEventListener('abort', aborted);
+  try {
+    while (!signal.aborted) {
+      if (!fresh) {
+        await new Promise<void>((resolve) => {
+          tell = resolve;
+        });
+        continue;
+      }
+      const told = heard;
+      heard = nothing();
+      fresh = false;
+      yield told;
+    }
+  } finally {
+    stop();
+    signal.removeEventListener('abort', aborted);
+  }
+}
+
+function note(heard: Heard, signal: Signal): void {
+  switch (signal.type) {
+    case 'work':
+      heard.work = true;
+      return;
+    case 'events':
+      heard.events = true;
+      return;
+    case 'finished':
+      heard.finished.push(signal.id);
+      break;
+    case 'cancelled':
+      heard.cancelled.push(signal.token);
+      break;
+    case 'reset':
+      heard.reset = true;
+  }
+  if (heard.finished.length + heard.cancelled.length <= MOST) return;
+  heard.finished = [];
+  heard.cancelled = [];
+  heard.reset = true;
+}

@@ -1,0 +1,260 @@
+import { randomBytes } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { checkName } from '../../engine/check.js';
+import { CroreError } from '../../errors.js';
+import type { Entry } from '../../job/job.js';
+import type {
+  WorkRequest,
+  WorkRequest_Open,
+  WorkRequest_Progress,
+  WorkRequest_Settle,
+} from '../../proto/crore/v1/crore_pb.js';
+import { JobSchema } from '../../proto/crore/v1/job_pb.js';
+import { fromBody, fromJob, fromMs, fromTime, toMs } from '../../store/grpc/codec.js';
+import { MAX_BATCH, type Settlement, type WorkerSession } from '../../store/store.js';
+import type { ServerContext } from '../context.js';
+import { CallError } from '../status.js';
+import { StreamQueue } from './queue-session.js';
+import { checkToken, durationOf } from './requests.js';
+import { ResponseQueue } from './response-queue.js';
+import { settlementOf } from './settlements.js';
+
+const SHORTEST_LEASE = 500;
+const LONGEST_LEASE = 3_600_000;
+const MOST_CREDIT = 10_000;
+const HESITATION = 25;
+
+interface Held {
+  queue: StreamQueue;
+  entry: Entry;
+}
+
+/** A worker's stream: it says how many jobs it can take, and settles each with its token. */
+export class WorkStream {
+  readonly #responses = new ResponseQueue(() => this.#claim());
+  readonly #held = new Map<string, Held>();
+  #queues: StreamQueue[] = [];
+  #lease = 0;
+  #credit = 0;
+  #asked = 0;
+  #turn = 0;
+  #seenAt = performance.now();
+  #heartbeatAt = 0;
+  #draining = false;
+  /** The worker said goodbye. */
+  #clean = false;
+  #over = false;
+
+  constructor(
+    private readonly context: ServerContext,
+    private readonly from: string,
+    private readonly left: (stream: WorkStream) => void,
+  ) {}
+
+  async *serve(requests: AsyncIterable<WorkRequest>, signal: AbortSignal): AsyncGenerator<object> {
+    void this.#read(requests, signal);
+    const aborted = () => this.#responses.end();
+    signal.addEventListener('abort', aborted);
+    try {
+      yield* this.#responses.messages();
+    } finally {
+      signal.removeEventListener('abort', aborted);
+      this.#over = true;
+      this.#responses.end();
+      await this.#leave();
+      this.left(this);
+    }
+  }
+
+  /** Hands out nothing more; ends when everything in hand is settled. */
+  drain(): void {
+    this.#draining = true;
+    if (this.#held.size === 0) this.cut();
+  }
+
+  cut(): void {
+    this.#responses.end(new CallError('UNAVAILABLE', 'the server is shutting down'));
+  }
+
+  async #read(requests: AsyncIterable<WorkRequest>, signal: AbortSignal): Promise<void> {
+    try {
+      for await (const request of requests) {
+        if (this.#over) return;
+        await this.#take(request);
+        await this.#responses.room();
+      }
+      // A stream that breaks off ends its requests a moment before it says so.
+      await new Promise((resolve) => setTimeout(resolve, HESITATION));
+      this.#clean = !this.#over && !signal.aborted;
+      this.#responses.end();
+    } catch (error) {
+      this.#responses.end(error);
+    }
+  }
+
+  async #take(request: WorkRequest): Promise<void> {
+    this.#seenAt = performance.now();
+    if (request.open) await this.#open(request.open);
+    else if (this.#queues.length === 0)
+      throw new CroreError('BAD_OPTION', "the first message of a worker must have 'open'");
+    if (request.settle.length > 0) await this.#settle(request.settle);
+    for (const note of request.progress) await this.#note(note);
+    this.#credit = Math.min(MOST_CREDIT, this.#credit + request.credit);
+    await this.#heartbeat(request.heartbeat);
+    this.#claim();
+  }
+
+  async #open({ queues, name, lease }: WorkRequest_Open): Promise<void> {
+    if (this.#queues.length > 0) throw new CroreError('BAD_OPTION', 'the worker is open already');
+    if (queues.length === 0) throw new CroreError('BAD_NAME', 'a worker needs at least one queue');
+    if (queues.length > this.context.limits.names)
+      throw new CroreError('BAD_OPTION', `${queues.length} queues, the limit is ${this.context.limits.names}`);
+    for (const queue of queues) checkName(queue, 'queue name');
+    this.#lease = durationOf(toMs(lease) ?? this.context.lease, 'lease', SHORTEST_LEASE, LONGEST_LEASE);
+    const base = checkName(name === '' ? this.from : name, 'worker name').slice(0, 200);
+    const worker = `${base}-${randomBytes(4).toString('hex')}`;
+    this.#queues = [...new Set(queues)].map((queue) => this.#queue(queue, worker));
+    for (const queue of this.#queues) await queue.join();
+    this.#responses.opened(worker, fromMs(this.#lease));
+  }
+
+  #queue(queue: string, worker: string): StreamQueue {
+    this.context.keepSwept(queue);
+    return new StreamQueue(this.context, queue, worker, this.#lease, {
+      work: () => this.#claim(),
+      cancelled: (token) => {
+        if (this.#held.delete(token)) this.#responses.cancelled(token);
+      },
+      lost: (queue) => this.#lost(queue),
+      reset: (queue) => void this.#compare(queue).catch(() => {}), // settling tells, at the latest
+    });
+  }
+
+  /** The session is gone and with it its leases: the worker is told to stop what it has of this queue. */
+  #lost(queue: StreamQueue): void {
+    for (const [token, held] of this.#held) {
+      if (held.queue !== queue) continue;
+      this.#held.delete(token);
+      this.#responses.cancelled(token);
+    }
+  }
+
+  /** What the store no longer counts as held here was cancelled or taken away while nobody could tell. */
+  async #compare(queue: StreamQueue): Promise<void> {
+    const before = [...this.#held].filter(([, held]) => held.queue === queue).map(([token]) => token);
+    if (before.length === 0) return;
+    const leases = await this.context.engine.store.leasesOf(queue.queue, queue.session.worker);
+    const theirs = new Set(leases.map(({ token }) => token));
+    for (const token of before) {
+      if (!theirs.has(token) && this.#held.delete(token)) this.#responses.cancelled(token);
+    }
+  }
+
+  /** The queues take turns; nothing is claimed for a worker that has not been heard of for a whole lease. */
+  #claim(): void {
+    if (this.#over || this.#draining) return;
+    if (performance.now() - this.#seenAt > this.#lease) return;
+    for (let i = 0; i < this.#queues.length; i++) {
+      const room = Math.min(this.#credit - this.#asked, this.#responses.space(this.#asked), MAX_BATCH / 2);
+      if (room <= 0) return;
+      this.#turn = (this.#turn + 1) % this.#queues.length;
+      const queue = this.#queues[this.#turn]!;
+      if (!queue.open) continue;
+      this.#asked += room;
+      void queue.claim(room).then((entries) => {
+        this.#asked -= room;
+        this.#deliver(queue, entries);
+        if (entries.length > 0 || queue.open) this.#claim();
+      });
+    }
+  }
+
+  #deliver(queue: StreamQueue, entries: Entry[]): void {
+    if (entries.length === 0) return;
+    if (this.#over) {
+      queue.giveBack(entries);
+      return;
+    }
+    this.#credit -= entries.length;
+    for (const entry of entries) this.#held.set(entry.lease.token, { queue, entry: withoutPayload(entry) });
+    this.#responses.jobs(entries.map((entry) => this.#job(queue, entry)));
+  }
+
+  #job(queue: StreamQueue, { lease, job, task }: Entry) {
+    if (job) return fromJob(job);
+    const { token, worker } = lease;
+    const now = fromTime(this.context.engine.store.now());
+    const raw = { queue: queue.queue, token, worker, attempt: 1, state: 4, startedAt: now };
+    return create(JobSchema, { ...raw, payload: fromBody(task), options: { raw: true } });
+  }
+
+  async #settle(settles: readonly WorkRequest_Settle[]): Promise<void> {
+    const { engine, limits } = this.context;
+    const judge = { random: engine.random, now: () => engine.store.now(), limit: limits.message };
+    const bySource = new Map<StreamQueue, Settlement[]>();
+    for (const settle of settles) {
+      const held = this.#held.get(checkToken(settle.token));
+      if (!held) {
+        this.#responses.settled(settle.token, false);
+        continue;
+      }
+      const settlement = settlementOf(held.entry, settle, judge);
+      this.#held.delete(settle.token);
+      const known = bySource.get(held.queue);
+      if (known) known.push(settlement);
+      else bySource.set(held.queue, [settlement]);
+    }
+    await Promise.all([...bySource].map(([queue, all]) => this.#settleAll(queue, all)));
+    if (this.#draining && this.#held.size === 0) this.cut();
+  }
+
+  async #settleAll(queue: StreamQueue, settlements: Settlement[]): Promise<void> {
+    const { store } = this.context.engine;
+    for (let i = 0; i < settlements.length; i += MAX_BATCH) {
+      const page = settlements.slice(i, i + MAX_BATCH);
+      const applied = await store.settle(queue.queue, page);
+      page.forEach(({ lease }, k) => void this.#responses.settled(lease.token, applied[k]!));
+    }
+  }
+
+  async #note({ token, progress, log }: WorkRequest_Progress): Promise<void> {
+    const held = this.#held.get(checkToken(token));
+    if (!held) return;
+    if (progress !== undefined) {
+      try {
+        JSON.parse(progress);
+      } catch {
+        throw new CroreError('BAD_PAYLOAD', 'progress is not JSON');
+      }
+    }
+    const line = log === undefined ? undefined : `${log.replaceAll('\n', ' ')}\n`;
+    await this.context.engine.store.recordProgress(held.queue.queue, held.entry.lease, { progress, log: line });
+  }
+
+  /** Every message is a sign of life, passed on a few times per lease. */
+  async #heartbeat(asked: boolean): Promise<void> {
+    const now = performance.now();
+    if (now - this.#heartbeatAt > this.#lease / 4) {
+      this.#heartbeatAt = now;
+      const sessions: WorkerSession[] = this.#queues.map(({ session }) => session);
+      const alive = await this.context.engine.store.heartbeat(sessions);
+      for (const [i, queue] of this.#queues.entries()) if (!alive[i]) await queue.rejoin();
+    }
+    if (asked) this.#responses.heartbeat();
+  }
+
+  /** After a proper goodbye everything in hand goes back at once; else what was sent keeps its leases, for it may still be worked on. */
+  async #leave(): Promise<void> {
+    for (const token of this.#clean ? this.#held.keys() : this.#responses.unsent()) {
+      const held = this.#held.get(token);
+      if (held) held.queue.giveBack([held.entry]);
+    }
+    this.#held.clear();
+    await Promise.all(this.#queues.map((queue) => queue.leave()));
+  }
+}
+
+/** What settling needs: the payload of a job is in the store, and only a raw task may have to be written again. */
+function withoutPayload(entry: Entry): Entry {
+  return entry.job ? { lease: entry.lease, job: { ...entry.job, payload: '' } } : entry;
+}

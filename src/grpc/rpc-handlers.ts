@@ -1,0 +1,162 @@
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders as Http2Headers, Http2ServerResponse } from 'node:http2';
+import type { Readable } from 'node:stream';
+import { Code, ConnectError, type ConnectRouter, createConnectRouter, type Interceptor } from '@connectrpc/connect';
+import type { UniversalHandler } from '@connectrpc/connect/protocol';
+import { compressionBrotli, compressionGzip, universalResponseToNodeResponse } from '@connectrpc/connect-node';
+import type { Log } from './context.js';
+import type { ByteBudget } from './http2/byte-budget.js';
+import { FrameReader, HEAD } from './http2/frames.js';
+import { GrowingBuffer } from './http2/growing-buffer.js';
+import { LONGEST_TIMEOUT, timeoutOf } from './http2/timeout.js';
+import { CallError, STATUS } from './status.js';
+
+export interface RpcHandlersSetup {
+  routes: (router: ConnectRouter) => void;
+  interceptors: Interceptor[];
+  /** Bytes of a request message, and of an answer. */
+  readLimit: number;
+  writeLimit: number;
+  log: Log;
+}
+
+/** A request whose path and authority have been looked at. */
+export interface Incoming {
+  path: string;
+  method: string;
+  httpVersion: string;
+  headers: IncomingHttpHeaders | Http2Headers;
+  body: Readable;
+  /** Where its unfinished messages are counted. */
+  budget: ByteBudget;
+}
+
+const TIMEOUTS = ['grpc-timeout', 'connect-timeout-ms'];
+
+/** Serves the calls that a library decodes and encodes: gRPC, gRPC-Web, and JSON over HTTP. */
+export class RpcHandlers {
+  readonly #handlers = new Map<string, UniversalHandler>();
+
+  constructor(private readonly setup: RpcHandlersSetup) {
+    const router = createConnectRouter({
+      interceptors: setup.interceptors,
+      readMaxBytes: setup.readLimit,
+      writeMaxBytes: setup.writeLimit,
+      acceptCompression: [compressionGzip, compressionBrotli],
+      // A field that is misspelt must not be dropped without a word.
+      jsonOptions: { ignoreUnknownFields: false },
+    });
+    setup.routes(router);
+    for (const handler of router.handlers) this.#handlers.set(handler.requestPath, handler);
+  }
+
+  get paths(): string[] {
+    return [...this.#handlers.keys()];
+  }
+
+  handles(path: string): boolean {
+    return this.#handlers.has(path);
+  }
+
+  async handle(incoming: Incoming, response: ServerResponse | Http2ServerResponse): Promise<void> {
+    const { path, method, httpVersion, budget } = incoming;
+    const handler = this.#handlers.get(path)!;
+    const cancel = new AbortController();
+    const messages = new Messages(incoming.body, budget, this.setup.readLimit);
+    response.once('close', () => {
+      messages.close();
+      cancel.abort(new ConnectError('the caller has gone', Code.Canceled));
+    });
+    try {
+      const header = headersOf(incoming.headers);
+      const body = messages.read(/^application\/(grpc|connect\+)/.test(header.get('content-type') ?? ''));
+      // The authority has been looked at and is of no further interest.
+      const url = `http://localhost${path}`;
+      const contextValues = undefined as never;
+      const answer = await handler({ httpVersion, method, url, header, body, signal: cancel.signal, contextValues });
+      await universalResponseToNodeResponse(answer, response as ServerResponse);
+    } catch (error) {
+      if (!response.writableEnded && !response.headersSent) fail(response);
+      else response.destroy();
+      if (!cancel.signal.aborted) this.setup.log.error({ err: error, path }, 'a call could not be answered');
+    }
+  }
+}
+
+function fail(response: ServerResponse | Http2ServerResponse): void {
+  response.statusCode = 500;
+  (response as ServerResponse).end();
+}
+
+function headersOf(all: Incoming['headers']): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(all)) {
+    if (name.startsWith(':') || value === undefined) continue;
+    for (const one of Array.isArray(value) ? value : [value]) headers.append(name, one);
+  }
+  for (const name of TIMEOUTS) if (timeoutOf(headers.get(name)) > LONGEST_TIMEOUT) headers.delete(name);
+  return headers;
+}
+
+/** The body of a request in whole messages: a library that joins pieces itself joins them one by one. */
+class Messages {
+  readonly #whole: GrowingBuffer;
+
+  constructor(
+    private readonly body: Readable,
+    private readonly budget: ByteBudget,
+    private readonly limit: number,
+  ) {
+    this.#whole = new GrowingBuffer(budget);
+  }
+
+  read(framed: boolean): AsyncGenerator<Uint8Array> {
+    return framed ? this.#frames() : this.#all();
+  }
+
+  /** The call is over. */
+  close(): void {
+    this.#whole.clear();
+  }
+
+  async *#frames(): AsyncGenerator<Uint8Array> {
+    let ready: Buffer[] = [];
+    const rules = { limit: this.limit, budget: this.budget, compressed: true };
+    const reader = new FrameReader(rules, (buffer, start, end) => ready.push(buffer.subarray(start - HEAD, end)));
+    try {
+      for await (const chunk of this.#chunks()) {
+        refusing(() => reader.read(chunk));
+        yield* ready;
+        ready = [];
+      }
+      if (reader.partial) throw new ConnectError('the stream ended within a message', Code.InvalidArgument);
+    } finally {
+      reader.close();
+    }
+  }
+
+  async *#all(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of this.#chunks()) {
+      refusing(() => {
+        if (this.#whole.length + chunk.length > this.limit)
+          throw new CallError('RESOURCE_EXHAUSTED', `the message is over the limit of ${this.limit} bytes`);
+        this.#whole.append(chunk, 0, chunk.length);
+      });
+    }
+    if (this.#whole.length > 0) yield this.#whole.bytes;
+  }
+
+  /** A call that is answered early is not cut off: its answer has to get through. */
+  #chunks(): AsyncIterable<Buffer> {
+    return this.body.iterator({ destroyOnReturn: false });
+  }
+}
+
+function refusing(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof CallError) throw new ConnectError(error.message, STATUS[error.status] as Code);
+    throw error;
+  }
+}

@@ -1,0 +1,91 @@
+import { isUtf8 } from 'node:buffer';
+import { MARK } from './orphan-guard.js';
+
+/** What to start for an item. */
+export interface ChildCommand {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly stdin: 'inherit' | 'ignore' | Buffer;
+  /** A pipe for whoever reads it, or one of our own descriptors; default ours. */
+  readonly stdout?: 'pipe' | number;
+}
+
+export interface ChildCommandOptions {
+  readonly command: readonly string[];
+  readonly envVar: string;
+  readonly stdin: 'inherit' | 'null' | 'item';
+  /** What children inherit; default the environment of this process. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Linux takes no longer argument or variable, whatever the sum of them may be. */
+const LONGEST = 131_071;
+
+/**
+ * Node writes every argument as UTF-8, so an item that is something else goes as octal escapes through this constant
+ * script, which turns them back into bytes. The dot keeps line ends from being eaten by the substitution.
+ */
+const TRAMPOLINE = `
+_w8y_name=$1
+_w8y_word=$(printf '%b.' "$2")
+[ -z "$_w8y_name" ] || export "$_w8y_name=\${_w8y_word%.}"
+shift 2
+_w8y_left=$#
+while [ "$_w8y_left" -gt 0 ]; do
+  _w8y_word=$(printf '%b.' "$1")
+  shift
+  set -- "$@" "\${_w8y_word%.}"
+  _w8y_left=$((_w8y_left - 1))
+done
+exec "$@"
+`;
+
+/** The plan for an item, or the reason why no process can be given this item. */
+export function childCommand(item: Buffer, options: ChildCommandOptions, mark: string): ChildCommand | string {
+  const [file, ...args] = options.command;
+  const named = options.envVar !== '' || args.some((arg) => arg.includes('{}'));
+  if (named && item.includes(0)) return 'it holds a NUL byte, which no argument or variable can carry';
+  const plan = isUtf8(item) || !named ? plain(item, options, mark) : trampoline(item, options, mark);
+  if (typeof plan === 'string') return plan;
+  const values = [...plan.args, `${options.envVar}=${plan.env[options.envVar] ?? ''}`];
+  const tooLong = process.platform === 'linux' && values.some((value) => Buffer.byteLength(value) > LONGEST);
+  return tooLong ? `it makes an argument of more than ${LONGEST} bytes of ${file}` : plan;
+}
+
+function plain(item: Buffer, options: ChildCommandOptions, mark: string): ChildCommand {
+  const [file, ...args] = options.command;
+  const text = item.toString();
+  const env: NodeJS.ProcessEnv = { ...(options.env ?? process.env), [MARK]: mark };
+  if (options.envVar !== '') env[options.envVar] = text;
+  return { file: file!, args: args.map((arg) => arg.split('{}').join(text)), env, stdin: input(item, options.stdin) };
+}
+
+function trampoline(item: Buffer, options: ChildCommandOptions, mark: string): ChildCommand | string {
+  const { command, envVar } = options;
+  if (!/^([A-Za-z_]\w*)?$/.test(envVar)) return `it is not UTF-8, and a shell cannot set the variable ${envVar}`;
+  const octal = escapeBytes(item);
+  const words = command.map((word, i) => (i === 0 ? escapeText(word) : word.split('{}').map(escapeText).join(octal)));
+  const args = ['-c', TRAMPOLINE, 'w8y', envVar, octal, ...words];
+  return {
+    file: 'sh',
+    args,
+    env: { ...(options.env ?? process.env), [MARK]: mark },
+    stdin: input(item, options.stdin),
+  };
+}
+
+function input(item: Buffer, kind: ChildCommandOptions['stdin']): ChildCommand['stdin'] {
+  if (kind === 'item') return item;
+  return kind === 'null' ? 'ignore' : 'inherit';
+}
+
+function escapeText(text: string): string {
+  return escapeBytes(Buffer.from(text));
+}
+
+function escapeBytes(bytes: Buffer): string {
+  return bytes
+    .toString('latin1')
+    .replace(/[^\w./:=@,+-]/g, (char) => `\\0${char.charCodeAt(0).toString(8).padStart(3, '0')}`);
+}

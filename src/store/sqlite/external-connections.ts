@@ -1,0 +1,114 @@
+import { statSync } from 'node:fs';
+import { CroreError } from '../../errors.js';
+import type { NewJob } from '../../job/job.js';
+import type { AddOutcome, Capacity } from '../store.js';
+import { add } from './add.js';
+import type { Database } from './driver.js';
+import { type ExternalConnection, wrapConnection } from './external-connection.js';
+import { isBusy, translate } from './failure.js';
+import { APPLICATION_ID, FORMAT, TABLES } from './schema.js';
+import { Tables } from './tables.js';
+
+const SHADOWS = `SELECT name FROM temp.sqlite_schema WHERE name IN ('${TABLES.join("', '")}')`;
+
+interface CheckedConnection {
+  db: ExternalConnection;
+  tables: Tables;
+  /** It has been seen to respect the locks of our own connection. */
+  trusted: boolean;
+}
+
+/** Adds through connections of the application, inside its transactions. */
+export class ExternalConnections {
+  readonly #guests = new WeakMap<object, CheckedConnection>();
+
+  constructor(
+    /** Our own connection. */
+    private readonly own: Database,
+    private readonly path: string | undefined,
+    private readonly shown: string,
+  ) {}
+
+  /** The jobs are there exactly when the transaction of `connection` commits. */
+  add(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity, now: number): AddOutcome[] {
+    if (this.path === undefined) {
+      throw new CroreError('STORE_UNSUPPORTED', `addIn: ${this.shown} is in memory, where no other connection can go`);
+    }
+    try {
+      const guest = this.#guest(connection, this.path);
+      return guest.db.atomically(() => {
+        this.#check(guest);
+        const outcomes = add(guest.tables, guest.tables.ensure(queue), jobs, limits, now);
+        guest.tables.eventful.clear(); // listeners hear of it as of any foreign commit
+        return outcomes;
+      });
+    } catch (error) {
+      throw translate(error, this.shown);
+    }
+  }
+
+  #guest(connection: unknown, path: string): CheckedConnection {
+    const known = this.#guests.get(connection as object);
+    if (known) return known;
+    const db = wrapConnection(connection, 'addIn');
+    const { file } = db;
+    if (!isSame(file, path)) {
+      const other = file === '' ? 'a database in memory' : file;
+      throw new CroreError(
+        'BAD_OPTION',
+        `addIn: the connection is to ${other}, the queue lives in ${path}; across files use an outbox`,
+      );
+    }
+    const guest = { db, tables: new Tables(db), trusted: false };
+    this.#guests.set(connection as object, guest);
+    return guest;
+  }
+
+  #check(guest: CheckedConnection): void {
+    // Takes the write lock, which also brings the connection to the latest commit or says that it cannot.
+    guest.tables.sql('UPDATE queues SET n = n WHERE n = -1').run();
+    if (!guest.trusted) this.#checkLocks();
+    guest.trusted = true;
+    const pragma = (name: string) => guest.tables.sql(`PRAGMA ${name}`).get()?.[name] as number;
+    const version = pragma('user_version');
+    if (version !== FORMAT || pragma('application_id') !== APPLICATION_ID) {
+      const code = version > FORMAT ? 'STORE_NEWER' : 'STORE_UNSUPPORTED';
+      throw new CroreError(code, `addIn: ${this.shown} has format ${version}, this Crore knows ${FORMAT}`);
+    }
+    const shadow = guest.tables.sql(SHADOWS).get();
+    if (shadow) {
+      throw new CroreError(
+        'BAD_OPTION',
+        `addIn: a temporary table '${shadow.name}' of the connection hides Crore's own`,
+      );
+    }
+  }
+
+  /**
+   * The guest holds the write lock: if our own connection can have it, too, the two belong to different copies of SQLite,
+   * which cannot see each other's locks within one process and would in time destroy the file.
+   */
+  #checkLocks(): void {
+    try {
+      this.own.exec('BEGIN IMMEDIATE');
+    } catch (error) {
+      if (isBusy(error)) return;
+      throw error;
+    }
+    this.own.exec('ROLLBACK');
+    throw new CroreError(
+      'STORE_UNSUPPORTED',
+      `addIn: the connection to ${this.shown} belongs to another copy of SQLite than Crore's in this process, and the two do not see each other's locks; open it with the library that Crore uses (node:sqlite or @photostructure/sqlite), or use an outbox in a file of its own`,
+    );
+  }
+}
+
+function isSame(file: string, path: string): boolean {
+  if (file === '') return false;
+  try {
+    const [a, b] = [statSync(file, { bigint: true }), statSync(path, { bigint: true })];
+    return a.dev === b.dev && a.ino === b.ino;
+  } catch {
+    return false;
+  }
+}

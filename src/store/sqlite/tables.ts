@@ -1,0 +1,212 @@
+import { type Body, type Job, STATES, type State } from '../../job/job.js';
+import { readError } from '../../job/reported-error.js';
+import { decodeSpec } from '../../job/spec.js';
+import type { Counts, EventType } from '../store.js';
+import type { Database, Row, Statement, Value } from './driver.js';
+import { Groups } from './groups.js';
+
+/** Indexes in STATES, as the `state` column holds them. */
+export const S = { blocked: 0, scheduled: 1, ready: 2, active: 3, done: 4, dead: 5, cancelled: 6 } as const;
+
+/** A database with its prepared statements. */
+export class Tables {
+  readonly #statements = new Map<string, Statement>();
+  readonly #arrays = new Map<string, { all(...values: Value[]): Value[][] }>();
+
+  /** Queues of which something was recorded since somebody looked. */
+  readonly eventful = new Set<string>();
+
+  constructor(readonly db: Database) {}
+
+  sql(text: string): Statement {
+    let statement = this.#statements.get(text);
+    if (!statement) {
+      statement = this.db.prepare(text);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+
+  /** The same, with rows as arrays. */
+  arrays(text: string): { all(...values: Value[]): Value[][] } {
+    const known = this.#arrays.get(text);
+    if (known) return known;
+    const statement = this.db.prepare(text);
+    statement.setReturnArrays(true);
+    const typed = statement as unknown as { all(...values: Value[]): Value[][] };
+    this.#arrays.set(text, typed);
+    return typed;
+  }
+
+  find(name: string): number | undefined {
+    return this.sql('SELECT n FROM queues WHERE name = ?').get(name)?.n as number | undefined;
+  }
+
+  /** The number of a queue, made when new. */
+  ensure(name: string): number {
+    return this.find(name) ?? Number(this.sql('INSERT INTO queues (name) VALUES (?)').run(name).lastInsertRowid);
+  }
+
+  row(queue: number): QueueRow {
+    return this.sql('SELECT * FROM queues WHERE n = ?').get(queue) as unknown as QueueRow;
+  }
+
+  name(queue: number): string {
+    return this.row(queue).name;
+  }
+}
+
+export type QueueRow = Counts & {
+  n: number;
+  name: string;
+  paused: number;
+  swept: number | null;
+  front: number;
+  back: number;
+  claims: number;
+  bytes: number;
+  tasks: number;
+  /** Ready jobs that wait in the line of a group. */
+  grouped: number;
+  /** JSON of the pace, if there is one. */
+  pace: string | null;
+  /** The last turn given to a group. */
+  turn: number;
+  /** The window of the queue's rate: when it began, and how many have started in it. */
+  opened: number;
+  started: number;
+  /** Until when events are recorded. */
+  watched: number;
+};
+
+const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', 'grouped', 'turn', ...STATES] as const;
+type Counter = (typeof COUNTERS)[number];
+
+/** Changes to a queue's counters, gathered while a verb works and written once. */
+export class QueueCounters {
+  readonly #changes = new Map<Counter, number>();
+  #groups: Groups | undefined;
+  readonly row: QueueRow;
+
+  constructor(
+    private readonly tables: Tables,
+    readonly queue: number,
+  ) {
+    this.row = tables.row(queue);
+  }
+
+  add(counter: Counter, by: number): void {
+    if (by !== 0) this.#changes.set(counter, (this.#changes.get(counter) ?? 0) + by);
+  }
+
+  /** The counter as it will be. */
+  get(counter: Counter): number {
+    return this.row[counter] + (this.#changes.get(counter) ?? 0);
+  }
+
+  move(from: State, to: State): void {
+    this.add(from, -1);
+    this.add(to, 1);
+  }
+
+  nextBack(): number {
+    this.add('back', 1);
+    return this.get('back');
+  }
+
+  nextFront(): number {
+    this.add('front', -1);
+    return this.get('front');
+  }
+
+  /** Records that something happened to a job, if anybody wants to know. */
+  event(now: number, type: EventType, id: string, info: string | number = ''): void {
+    if (this.row.watched <= now) return;
+    this.tables.eventful.add(this.row.name);
+    this.tables
+      .sql('INSERT INTO events (queue, type, id, at, info) VALUES (?, ?, ?, ?, ?)')
+      .run(this.queue, type, id, now, String(info));
+  }
+
+  /** The groups of the queue; what changes in them is written with the counters. */
+  groups(now: number): Groups {
+    this.#groups ??= new Groups(this.tables, this, now);
+    return this.#groups;
+  }
+
+  write(): void {
+    this.#groups?.flush();
+    const changes = [...this.#changes].filter(([, by]) => by !== 0);
+    if (changes.length === 0) return;
+    const sets = changes.map(([counter]) => `${counter} = ${counter} + ?`).join(', ');
+    this.tables.sql(`UPDATE queues SET ${sets} WHERE n = ?`).run(...changes.map(([, by]) => by), this.queue);
+    for (const [counter, by] of changes) this.row[counter] += by;
+    this.#changes.clear();
+  }
+}
+
+/** Columns of a whole job. */
+export const JOB_COLUMNS =
+  'n, id, state, priority, seq, attempt, crashes, created, at, worker, token, spec, outcome, payload, grp';
+
+export function toJob(queue: string, row: Row): Job {
+  const state = STATES[row.state as number]!;
+  const job: Job = {
+    queue,
+    id: row.id as string,
+    state,
+    payload: row.payload as Body,
+    priority: row.priority as number,
+    attempt: row.attempt as number,
+    crashes: row.crashes as number,
+    createdAt: row.created as number,
+    spec: decodeSpec((row.spec as string | null) ?? ''),
+  };
+  const at = row.at as number;
+  if (state === 'blocked' || state === 'scheduled') job.runAt = at;
+  else if (state === 'active') Object.assign(job, { startedAt: at, worker: row.worker, token: leaseToken(row) });
+  else if (state !== 'ready') job.finishedAt = at;
+  applyOutcome(job, row.outcome ?? null);
+  return job;
+}
+
+function applyOutcome(job: Job, outcome: Value): void {
+  if (outcome === null) return;
+  if (job.state === 'done') job.result = outcome as Body;
+  else if (job.state !== 'active') Object.assign(job, readError(outcome as string));
+}
+
+/**
+ * The token that is handed out: attempt (0 for a raw task) and row, what the row says (claim sequence and nonce), and a mark
+ * of the job's id, by which a token that belongs to another job is told without asking the database.
+ */
+export function leaseToken(row: Row): string {
+  return makeToken((row.attempt as number) ?? 0, row.n as number, row.token as string, (row.id as string) ?? '');
+}
+
+export function makeToken(attempt: number | string, n: number | string, claim: string, id: string): string {
+  return `${attempt}.${n}.${claim}.${markOf(id)}`;
+}
+
+function markOf(id: string): string {
+  let hash = 0;
+  for (let i = 0; i < id.length; i++) hash = (Math.imul(hash, 31) + id.charCodeAt(i)) | 0;
+  return (hash >>> 0).toString(36);
+}
+
+/** The parts of a token, as far as they can be read. */
+export function splitToken(token: string): { attempt: number; n: number; nonce: string; claim: number } {
+  const first = token.indexOf('.');
+  const second = token.indexOf('.', first + 1);
+  const nonce = token.slice(second + 1, token.lastIndexOf('.'));
+  return {
+    attempt: Number(token.slice(0, first)),
+    n: Number(token.slice(first + 1, second)),
+    nonce,
+    claim: Number.parseInt(nonce, 10),
+  };
+}
+
+export function sizeOf(body: Body): number {
+  return typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+}

@@ -1,0 +1,223 @@
+import type { Lease } from '../job/job.js';
+import type {
+  Claim,
+  NewSession,
+  ProgressUpdate,
+  Settlement,
+  Signal,
+  Store,
+  SweepOptions,
+  SweepResult,
+  WorkerSession,
+} from '../store/store.js';
+
+/**
+ * Where death strikes. `claimed`: the store has handed out jobs, the worker never got them. `running`: the handler has
+ * begun. `settling`: it is through, its report was never sent. `settled`: the report arrived, its answer did not.
+ */
+export const STEPS = ['claimed', 'running', 'settling', 'settled'] as const;
+export type Step = (typeof STEPS)[number];
+
+type Listener = (signal: Signal) => void;
+
+const NOTHING: Claim = Object.freeze({ status: 'ok', entries: [], more: false }) as Claim;
+/** Turns of the event loop that a handler gets to begin. */
+const BEGIN = 10;
+
+/**
+ * The line between the workers and the real store. It passes everything on, until a worker is dead: from then on nothing of
+ * that worker reaches the store, as if its process had been killed, while the worker's remains in this process are kept
+ * quiet with empty answers.
+ */
+export class FaultyStore {
+  /** What the workers get for a store. */
+  readonly store: Store;
+  /** Sessions of living workers, by name. */
+  readonly living = new Map<string, WorkerSession>();
+  readonly dead = new Map<string, WorkerSession>();
+  readonly paused = new Set<string>();
+  /** When the latest claim of each queue said that there would be more. */
+  readonly nextAt = new Map<string, number>();
+  /** How often claims of each queue have come back with nothing. */
+  readonly empties = new Map<string, number>();
+  /** Rises with whatever workers bring about. */
+  activity = 0;
+  /** Calls of workers that are under way. */
+  pending = 0;
+  /** Sweeps happen when time moves, never by themselves. */
+  sweeping = false;
+  readonly #armed = new Map<string, { at: Step; died: () => void }>();
+  readonly #begun = new Set<string>();
+  readonly #listeners = new Map<string, Set<Listener>>();
+  /** What a sweep took away: its settlements are the sweeper's, not those of the dead. */
+  readonly #swept = new Set<string>();
+
+  constructor(private readonly real: Store) {
+    const own = this.#verbs();
+    this.store = new Proxy(real, {
+      get: (target, key) => {
+        if (key in own) return own[key as keyof typeof own];
+        const value: unknown = Reflect.get(target, key, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+
+  /** Lets a worker die at its next such step; `died` is called at that moment. */
+  arm(worker: string, at: Step, died: () => void): void {
+    this.#armed.set(worker, { at, died });
+  }
+
+  /** From now on nothing of this worker reaches the store. */
+  cut(worker: string): void {
+    const session = this.living.get(worker);
+    if (!session) return;
+    this.living.delete(worker);
+    this.dead.set(worker, session);
+    this.activity += 1;
+    const armed = this.#armed.get(worker);
+    this.#armed.delete(worker);
+    armed?.died();
+  }
+
+  /** Makes handlers of a dead worker stop: their results will not count. */
+  async silence(worker: string): Promise<void> {
+    const { queue } = this.dead.get(worker)!;
+    for (const { token } of await this.real.leasesOf(queue, worker)) this.tell(queue, { type: 'cancelled', token });
+  }
+
+  tell(queue: string, signal: Signal): void {
+    for (const listener of [...(this.#listeners.get(queue) ?? [])]) listener(signal);
+  }
+
+  #verbs(): Partial<Store> {
+    return {
+      threadUrl: undefined, // a thread of its own would beat in real time
+      join: (queue, worker, session) => this.#join(queue, worker, session),
+      leave: (queue, worker) => this.#leave(queue, worker),
+      heartbeat: (sessions) => this.#beat(sessions),
+      claim: (session, n) => this.#count(() => this.#claim(session, n)),
+      settle: (queue, settlements) => this.#count(() => this.#settle(queue, settlements)),
+      recordProgress: (queue, lease, note) => this.#note(queue, lease, note),
+      leasesOf: async (queue, worker) => (this.dead.has(worker) ? [] : this.real.leasesOf(queue, worker)),
+      sweep: (queue, options) => this.#sweep(queue, options),
+      pause: (queue, paused) => this.#pause(queue, paused),
+      subscribe: (queue, listener) => this.#listen(queue, listener),
+    };
+  }
+
+  async #count<T>(call: () => Promise<T>): Promise<T> {
+    this.pending += 1;
+    try {
+      return await call();
+    } finally {
+      this.pending -= 1;
+    }
+  }
+
+  #join(queue: string, worker: string, session: NewSession): Promise<void> {
+    if (this.dead.has(worker)) return Promise.resolve();
+    this.living.set(worker, { queue, worker, lease: session.lease });
+    this.activity += 1;
+    return this.#count(() => this.real.join(queue, worker, session));
+  }
+
+  async #leave(queue: string, worker: string): Promise<void> {
+    if (this.dead.has(worker)) return;
+    this.living.delete(worker);
+    this.activity += 1;
+    await this.real.leave(queue, worker);
+  }
+
+  async #beat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
+    const alive = await this.real.heartbeat(sessions.filter(({ worker }) => !this.dead.has(worker)));
+    return sessions.map(({ worker }) => this.dead.has(worker) || alive.shift() === true);
+  }
+
+  async #claim(session: WorkerSession, n: number): Promise<Claim> {
+    const { worker } = session;
+    // One that is about to die asks for nothing more.
+    if (this.dead.has(worker) || this.#begun.has(worker)) return NOTHING;
+    const claim = await this.real.claim(session, n);
+    this.#remember(session.queue, claim);
+    if (this.dead.has(worker)) return NOTHING;
+    if (claim.entries.length === 0) return claim;
+    this.activity += 1;
+    const at = this.#armed.get(worker)?.at;
+    if (at === 'claimed') {
+      this.cut(worker);
+      return NOTHING;
+    }
+    if (at === 'running') this.#begin(worker);
+    return claim;
+  }
+
+  #remember(queue: string, { nextAt, entries }: Claim): void {
+    if (nextAt === undefined) this.nextAt.delete(queue);
+    else this.nextAt.set(queue, nextAt);
+    if (entries.length === 0) this.empties.set(queue, (this.empties.get(queue) ?? 0) + 1);
+  }
+
+  /** The handler begins as soon as the claim is answered; its end, if it comes first, is not reported. */
+  #begin(worker: string): void {
+    this.#begun.add(worker);
+    let turns = 0;
+    const turn = () => {
+      turns += 1;
+      if (turns < BEGIN && this.living.has(worker)) setImmediate(turn);
+      else this.cut(worker);
+    };
+    setImmediate(turn);
+  }
+
+  async #settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    const [first] = settlements;
+    if (!first || this.#isSweepers(settlements)) return this.#settleSwept(queue, settlements);
+    const { worker } = first.lease;
+    const at = this.#armed.get(worker)?.at;
+    if (at === 'settling' || (at === 'running' && this.#begun.has(worker))) this.cut(worker);
+    if (this.dead.has(worker)) return settlements.map(() => true);
+    const applied = await this.real.settle(queue, settlements);
+    this.activity += 1;
+    if (at === 'settled') this.cut(worker);
+    return applied;
+  }
+
+  /** Whoever still runs a job whose reservation has ended has to hear of it. */
+  async #settleSwept(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    const applied = await this.real.settle(queue, settlements);
+    this.tell(queue, { type: 'reset' });
+    return applied;
+  }
+
+  #isSweepers(settlements: readonly Settlement[]): boolean {
+    return settlements.filter(({ lease }) => this.#swept.delete(lease.token)).length > 0;
+  }
+
+  #note(queue: string, lease: Lease, note: ProgressUpdate): Promise<boolean> {
+    return this.dead.has(lease.worker) ? Promise.resolve(false) : this.real.recordProgress(queue, lease, note);
+  }
+
+  async #sweep(queue: string, options: SweepOptions): Promise<SweepResult> {
+    if (!this.sweeping) return { lost: [], more: false };
+    const sweep = await this.real.sweep(queue, { ...options, every: 0 });
+    for (const { lease } of sweep.lost) this.#swept.add(lease.token);
+    return sweep;
+  }
+
+  #pause(queue: string, paused: boolean): Promise<void> {
+    if (paused) this.paused.add(queue);
+    else this.paused.delete(queue);
+    return this.real.pause(queue, paused);
+  }
+
+  #listen(queue: string, listener: Listener): () => void {
+    const set = this.#listeners.get(queue) ?? new Set();
+    this.#listeners.set(queue, set.add(listener));
+    const stop = this.real.subscribe(queue, listener);
+    return () => {
+      set.delete(listener);
+      stop();
+    };
+  }
+}

@@ -1,0 +1,124 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { openStore } from '../store/open.js';
+import type { Store } from '../store/store.js';
+import {
+  GATE,
+  type HeartbeatCommand,
+  type HeartbeatReply,
+  type HeartbeatSetup,
+  type WatchedSession,
+} from './heartbeat-messages.js';
+
+/** The heartbeat thread: see heartbeat.ts. Times are monotonic. */
+
+interface Session extends WatchedSession {
+  /** The moment up to which the lease is certain. */
+  safeUntil: number;
+  late: boolean;
+  timer: NodeJS.Timeout;
+  beating: boolean;
+}
+
+const setup = workerData as HeartbeatSetup;
+const turns = new Int32Array(setup.loop);
+const gate = new Int32Array(setup.gate);
+const sessions = new Map<string, Session>();
+let opening: Promise<Store> | undefined;
+let seenTurns = -1;
+let turnedAt = performance.now();
+
+function store(): Promise<Store> {
+  // Whoever comes first at the gate: from now on the thread has to end by itself, or it is about to be terminated.
+  if (Atomics.compareExchange(gate, 0, GATE.open, GATE.busy) === GATE.shut) return new Promise(() => {});
+  opening ??= openStore(setup.url, { timeout: setup.timeout, relaxed: true }).catch((error) => {
+    opening = undefined;
+    throw error;
+  });
+  return opening;
+}
+
+function tell(worker: string, news: HeartbeatReply['news']): void {
+  parentPort!.postMessage({ worker, news } satisfies HeartbeatReply);
+}
+
+/** How long the main loop has stood still. */
+function stillFor(): number {
+  const now = performance.now();
+  const current = Atomics.load(turns, 0);
+  if (current !== seenTurns) {
+    seenTurns = current;
+    turnedAt = now;
+  }
+  return now - turnedAt;
+}
+
+async function beat(session: Session): Promise<void> {
+  if (session.beating) return;
+  session.beating = true;
+  const sentAt = performance.now();
+  try {
+    const [alive] = await (await store()).heartbeat([session]);
+    if (alive) prolong(session, sentAt);
+    else lose(session);
+  } catch {
+    // not reached: `check` notices when this goes on for too long
+  } finally {
+    session.beating = false;
+  }
+}
+
+function prolong(session: Session, sentAt: number): void {
+  session.safeUntil = sentAt + session.lease;
+  if (!session.late) return;
+  session.late = false;
+  tell(session.worker, 'recovered');
+}
+
+function lose(session: Session): void {
+  if (sessions.get(session.worker) !== session) return;
+  clearInterval(session.timer);
+  sessions.delete(session.worker);
+  tell(session.worker, 'lost');
+}
+
+/** The worker has to stop before its lease ends, not after: a beat's worth of time is left for that. */
+function check(session: Session): void {
+  const left = session.safeUntil - performance.now();
+  if (left > session.beat / 2 || session.late) return;
+  session.late = true;
+  tell(session.worker, 'late');
+}
+
+function add(pulse: WatchedSession): void {
+  const session: Session = {
+    ...pulse,
+    safeUntil: performance.now() + pulse.lease,
+    late: false,
+    beating: false,
+    timer: setInterval(() => {
+      check(session);
+      if (stillFor() < session.hung) void beat(session);
+    }, pulse.beat),
+  };
+  sessions.set(pulse.worker, session);
+  void beat(session);
+}
+
+/** Ends by itself. To be terminated within a call of the SQLite driver would abort the whole process. */
+async function stop(): Promise<void> {
+  for (const { timer } of sessions.values()) clearInterval(timer);
+  sessions.clear();
+  await opening?.then((open) => open.close()).catch(() => {}); // there is nothing left to close
+  parentPort!.close();
+}
+
+parentPort!.on('message', (order: HeartbeatCommand) => {
+  if ('stop' in order) {
+    void stop();
+  } else if ('add' in order) {
+    add(order.add);
+  } else if ('remove' in order) {
+    clearInterval(sessions.get(order.remove)?.timer);
+    sessions.delete(order.remove);
+  }
+});

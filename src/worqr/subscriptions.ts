@@ -1,0 +1,79 @@
+import type { TaskEvent, TaskTopic } from '../store/raw-store.js';
+import type { StoreConnection } from './store-connection.js';
+
+const RETRY = 1_000;
+
+interface Open {
+  ready: Promise<void>;
+  standing: boolean;
+  stop: () => void;
+}
+
+/** Listens to the queues that somebody of this instance wants to hear of. */
+export class Subscriptions {
+  readonly #open = new Map<string, Open>();
+
+  constructor(
+    private readonly about: TaskTopic,
+    private readonly link: StoreConnection,
+    private readonly timeout: number,
+    private readonly hear: (queue: string, news: TaskEvent) => void,
+    /** Whether a queue is still worth listening to. */
+    private readonly wanted: (queue: string) => boolean,
+  ) {}
+
+  /** Resolves once nothing more can be missed; never rejects, and never waits for longer than a call may take. */
+  open(queue: string): Promise<void> {
+    const known = this.#open.get(queue);
+    if (known) return known.standing ? DONE : known.ready;
+    const ear: Open = { ready: DONE, standing: false, stop: () => {} };
+    this.#open.set(queue, ear);
+    ear.ready = this.#start(queue, ear);
+    return ear.ready;
+  }
+
+  /** Resolves when a subscription that is on its way stands. */
+  settled(queue: string): Promise<void> | undefined {
+    const known = this.#open.get(queue);
+    return known && !known.standing ? known.ready : undefined;
+  }
+
+  close(queue: string): void {
+    this.#open.get(queue)?.stop();
+    this.#open.delete(queue);
+  }
+
+  closeAll(): void {
+    for (const queue of [...this.#open.keys()]) this.close(queue);
+  }
+
+  async #start(queue: string, ear: Open): Promise<void> {
+    try {
+      const { store } = await this.link.desk();
+      if (this.#open.get(queue) !== ear) return;
+      const { ready, stop } = store.raw.subscribe(queue, this.about, (news) => this.hear(queue, news));
+      ear.stop = stop;
+      await within(ready, this.timeout);
+      ear.standing = true;
+    } catch {
+      // Callers learn of a store out of reach from their own calls; whoever only listens is served when it is back.
+      if (this.#open.get(queue) === ear) this.#open.delete(queue);
+      if (this.link.closed) return;
+      setTimeout(() => {
+        if (this.wanted(queue) && !this.link.closed) void this.open(queue);
+      }, RETRY).unref();
+    }
+  }
+}
+
+const DONE = Promise.resolve();
+
+function within(promise: Promise<void>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    void promise.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

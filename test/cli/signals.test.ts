@@ -1,0 +1,206 @@
+import { describe, expect, it } from 'vitest';
+import { childrenOf, livingGroup, processes } from '../ring/support/proc.js';
+import { alive, type Running } from '../ring/support/w8y.js';
+import { freeze } from '../support/freeze.js';
+import { RedisServer } from '../support/redis.js';
+import { STORES } from '../support/stores.js';
+import { deferred, until } from '../support/wait.js';
+import { Line, pidsIn } from './support/crore.js';
+import { type Desk, setUpDesk } from './support/setup.js';
+
+/** Tells its pid and that of a child of its own, and stays; `first` is done before. */
+const stays = (first = ':') =>
+  `${first}; (echo pid $(exec sh -c 'echo $PPID'); sleep 60; :) & echo pid $$; wait; sleep 60`;
+const STUBBORN = stays("trap '' TERM");
+
+describe.each(STORES)('the end of a child of crore work on %s', (storeName, fresh) => {
+  /** What has nothing to do with the store is told once. */
+  const once = it.runIf(storeName === 'sqlite');
+  let { store, line, name, queue } = {} as Desk;
+  setUpDesk('ends', fresh, (desk) => {
+    ({ store, line, name, queue } = desk);
+  });
+
+  const work = (args: string[]) => line.start(['work', name, ...args]);
+  /** The pids of a child and its child. */
+  const tree = async (running: Running): Promise<number[]> => {
+    await until('the children say their pids', () => pidsIn(running.written.out).length >= 2);
+    return pidsIn(running.written.out);
+  };
+  const gone = (pids: number[]) => until('the tree is gone', () => !pids.some(alive));
+
+  it('SIGTERM to the worker: children are asked to end, those that do not are killed, their jobs go back uncharged', async () => {
+    await queue.addMany(['good', 'bad'].map((id) => ({ payload: id, id })));
+    const body = `case {} in good) trap 'exit 0' TERM;; bad) trap '' TERM;; esac; echo pid $$; while :; do sleep 0.05; done`;
+    const running = work(['-j', '2', '--grace', '300ms', '--', 'sh', '-c', body]);
+    await until('both run', () => pidsIn(running.written.out).length === 2);
+    running.signal('SIGTERM');
+    const { code, err } = await running.ended;
+    expect(code).toBe(0);
+    expect(err).toContain('crore: good: done, exit 0');
+    expect(err).toContain('crore: bad: released, killed by SIGKILL');
+    expect(await queue.get('good')).toMatchObject({ state: 'done' });
+    expect(await queue.get('bad')).toMatchObject({ state: 'ready', attempt: 0, crashes: 0 });
+    expect(pidsIn(running.written.out).some(alive)).toBe(false);
+    expect(await queue.workers()).toEqual([]);
+  });
+
+  once('SIGINT: the same with exit code 130; a second signal kills at once', async () => {
+    await queue.add('x', { id: 'x' });
+    const running = work(['--grace', '1h', '--', 'sh', '-c', stays("trap 'echo asked' TERM")]);
+    const pids = await tree(running);
+    running.signal('SIGINT');
+    await running.says('asked');
+    await queue.add('y', { id: 'y' });
+    running.signal('SIGINT');
+    expect((await running.ended).code).toBe(130);
+    await gone(pids);
+    expect(await queue.get('x')).toMatchObject({ state: 'ready', attempt: 0 });
+    expect(await queue.get('y')).toMatchObject({ state: 'ready', attempt: 0 });
+  });
+
+  it('cancel: the whole group ends, and the worker goes on', async () => {
+    await queue.add('x', { id: 'x' });
+    await queue.add('next', { id: 'next' });
+    const body = `[ "$1" = next ] || { ${STUBBORN}; }`;
+    const running = work(['--grace', '200ms', '--', 'sh', '-c', body, 'sh', '{}']);
+    const pids = await tree(running);
+    expect(await line.json('job', 'cancel', name, 'x')).toEqual([{ queue: name, id: 'x', outcome: 'cancelled' }]);
+    await gone(pids);
+    expect(livingGroup(pids[1]!)).toEqual([]);
+    await queue.handle('next').finished({ timeout: '20s' });
+    expect(await queue.get('x')).toMatchObject({ state: 'cancelled' });
+    running.signal('SIGTERM');
+    expect((await running.ended).err).toContain('crore: x: lost, killed by SIGKILL');
+  });
+
+  it('a lost lease: the group ends while another worker has the job', async () => {
+    await queue.add('x', { id: 'x' });
+    const running = work(['--lease', '2s', '--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
+    const pids = await tree(running);
+    await freeze(running.pid, store.url);
+    const taken = deferred<number>();
+    const release = deferred();
+    const other = queue.work(
+      async (job) => {
+        taken.resolve(job.crashes);
+        await release.promise;
+      },
+      { lease: 2_000, sweep: 100 },
+    );
+    expect(await taken.promise).toBe(1);
+    running.signal('SIGCONT');
+    await gone(pids);
+    release.resolve();
+    await queue.handle('x').finished({ timeout: '20s' });
+    await other.close();
+    running.signal('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+  });
+
+  it('a queue that was cleared: nothing goes on working for it', async () => {
+    await queue.add('x');
+    const running = work(['--lease', '2s', '--', 'sh', '-c', stays()]);
+    const pids = await tree(running);
+    expect((await line.run(['queue', 'clear', name, '--yes'])).code).toBe(0);
+    await gone(pids);
+    running.signal('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+  });
+
+  once('--timeout: the group ends, and the job is tried again later', async () => {
+    await queue.add('x', { id: 'x', backoff: '1h' });
+    const running = work(['--timeout', '300ms', '--grace', '100ms', '--drain', '--', 'sh', '-c', STUBBORN]);
+    const { code } = await running.ended;
+    expect(code).toBe(0);
+    await gone(pidsIn(running.written.out));
+    expect(await queue.get('x')).toMatchObject({
+      state: 'scheduled',
+      attempt: 1,
+      error: 'Error: took longer than 300 ms: killed by SIGKILL',
+    });
+  });
+
+  once('--timeout and the end of the worker: it has failed all the same', async () => {
+    await queue.add('x', { id: 'x', backoff: '1h' });
+    const late = stays("trap 'echo asked' TERM");
+    const running = work(['--timeout', '300ms', '--grace', '1h', '--', 'sh', '-c', late]);
+    await running.says('asked');
+    running.signal('SIGINT');
+    running.signal('SIGTERM');
+    expect((await running.ended).err).toContain('crore: x: retry, killed by SIGKILL');
+    expect(await queue.get('x')).toMatchObject({ state: 'scheduled', attempt: 1 });
+  });
+
+  it('the end of its reservation: the group ends, and the job is tried again', async () => {
+    await queue.add('x', { id: 'x', reservation: '300ms', backoff: '1h' });
+    const running = work(['--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
+    await until('it is over', async () => (await queue.get('x'))?.state === 'scheduled');
+    await gone(pidsIn(running.written.out));
+    running.signal('SIGTERM');
+    await running.ended;
+  });
+
+  it('kill -9 of the worker: no child is left, also none in a session of its own, and the job comes back', async () => {
+    await queue.add('x', { id: 'x' });
+    const body = `setsid sh -c 'echo pid $$; sleep 60; :' & ${STUBBORN}`;
+    const running = work(['--lease', '2s', '--', 'sh', '-c', body]);
+    await until('all say their pid', () => pidsIn(running.written.out).length === 3);
+    const guards = childrenOf(running.pid);
+    running.signal('SIGKILL');
+    await gone([...pidsIn(running.written.out), ...guards]);
+    const crashes = deferred<number>();
+    const other = queue.work((job) => crashes.resolve(job.crashes), { sweep: 100 });
+    expect(await crashes.promise).toBe(1);
+    await other.close();
+  });
+
+  once('Ctrl-Z: the executable stops with the worker, and goes on with it', async () => {
+    await queue.add('x', { id: 'x' });
+    const running = work(['--', 'sh', '-c', stays()]);
+    const pids = await tree(running);
+    const stopped = () => pids.every((pid) => processes().some((each) => each.pid === pid && each.state === 'T'));
+    const picture = () =>
+      JSON.stringify(
+        processes().filter(({ pid, group }) => pid === running.pid || pids.includes(pid) || pids.includes(group)),
+      );
+    running.signal('SIGTSTP');
+    await until(() => `it stands still: ${picture()} of ${running.pid}, ${pids}`, stopped);
+    await until('so does the worker', () => processes().some((each) => each.pid === running.pid && each.state === 'T'));
+    running.signal('SIGCONT');
+    await until(
+      () => `it goes on: ${picture()} of ${running.pid}, ${pids}`,
+      () => !stopped(),
+    );
+    running.signal('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+    await gone(pids);
+  });
+
+  once('of its own accord: no guard is left when the worker has ended', async () => {
+    await queue.add('x', { id: 'x' });
+    const running = work(['--drain', '--', 'sh', '-c', 'echo pid $$; read line', 'sh']);
+    await until('it is over', async () => (await queue.get('x'))?.state !== 'active');
+    const { code } = await running.ended;
+    expect(code).toBe(0);
+    expect(childrenOf(running.pid)).toEqual([]);
+  });
+});
+
+describe('a store that goes away', () => {
+  it('ends the children of crore work while the lease still stands, and the worker goes on afterwards', async () => {
+    const redis = await RedisServer.start(['--appendonly', 'yes', '--appendfsync', 'always']);
+    const line = new Line(redis.url);
+    await line.json('push', 'q', 'x', '--id', 'x');
+    const body = `[ "$CRORE_ATTEMPT" = 1 ] && [ ! -e ${redis.dir}/again ] || exit 0; touch ${redis.dir}/again; ${STUBBORN}`;
+    const running = line.start(['work', 'q', '--lease', '2s', '--grace', '1h', '--', 'sh', '-c', body]);
+    await until('both say their pid', () => pidsIn(running.written.out).length === 2);
+    await redis.down();
+    await until('the tree is gone', () => !pidsIn(running.written.out).some(alive));
+    await redis.up();
+    expect((await line.run(['wait', 'q', 'x', '--timeout', '40s'])).code).toBe(0);
+    running.signal('SIGTERM');
+    expect((await running.ended).code).toBe(0);
+    await redis.stop();
+  });
+});

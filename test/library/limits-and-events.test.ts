@@ -1,0 +1,270 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { type Crore, Fatal, type JobEvent, open, type Queue } from '../../dist/index.js';
+import { startWorker } from '../support/processes.js';
+import { deferred, until } from '../support/wait.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'crore-features-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe.each([
+  ['sqlite', () => `sqlite:${join(folder, 'features.db')}`],
+  ['redis', () => `${inject('redisUrl')}?prefix=features`],
+])('limits, groups and events of the library on %s', (_name, url) => {
+  let crore: Crore;
+  let queues = 0;
+  beforeAll(async () => {
+    crore = await open(url(), { onError: () => {} });
+  });
+  afterAll(() => crore.close());
+  const fresh = <T, R = unknown>(): Queue<T, R> => crore.queue<T, R>(`features-${++queues}`);
+
+  describe('bulk', () => {
+    it('cancels what matches, in steps that are told', async () => {
+      const queue = fresh<{ n: number }>();
+      await queue.addMany(
+        Array.from({ length: 1_200 }, (_x, n) => ({ payload: { n }, id: `${n % 2 ? 'odd' : 'even'}-${n}` })),
+      );
+      await queue.add({ n: 5_000 }, { id: 'odd-later', delay: '1h' });
+      const steps: number[] = [];
+      expect(await queue.cancel({ id: 'odd' }, { progress: (_seen, changed) => steps.push(changed) })).toBe(601);
+      expect(steps.at(-1)).toBe(601);
+      expect(steps.length).toBeGreaterThan(2);
+      expect(await queue.count()).toMatchObject({ ready: 600, scheduled: 0, cancelled: 601 });
+      expect(await queue.cancel({ text: '"n":998}' })).toBe(1);
+      expect(await queue.remove({ state: 'cancelled', id: 'odd' })).toBe(601);
+      expect((await queue.count()).cancelled).toBe(1);
+    });
+
+    it('sends back or removes dead jobs by what their error says', async () => {
+      const queue = fresh<string>();
+      const worker = queue.work(async (job) => {
+        throw new Fatal(job.payload);
+      });
+      await queue.addMany(['disk full', 'no route', 'disk full'].map((payload) => ({ payload })));
+      await until('all are dead', async () => (await queue.count()).dead === 3);
+      await worker.close();
+      expect(await queue.retryDead({ text: 'disk' })).toBe(2);
+      expect(await queue.count()).toMatchObject({ ready: 2, dead: 1 });
+      const [dead] = (await queue.list('dead')).jobs;
+      expect(await queue.remove(dead!.id)).toBe(true);
+      expect(await queue.remove(dead!.id)).toBe(false);
+    });
+
+    it('pages with a filter, and ends when told to', async () => {
+      const queue = fresh<number>();
+      await queue.addMany(
+        Array.from({ length: 300 }, (_x, n) => ({ payload: n, id: `${n % 3}-${n}`, group: `g${n % 2}` })),
+      );
+      const seen: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await queue.list('ready', { limit: 7, cursor, filter: { id: '1-', group: 'g0' } });
+        seen.push(...page.jobs.map((job) => job.id));
+        cursor = page.cursor;
+      } while (cursor !== undefined);
+      expect(new Set(seen).size).toBe(50);
+      const later = new Date(Date.now() + 3_600_000);
+      expect((await queue.list('ready', { filter: { after: later } })).jobs).toEqual([]);
+      expect((await queue.list('ready', { filter: { before: later }, limit: 1_000 })).jobs.length).toBeGreaterThan(0);
+      const ended = AbortSignal.abort();
+      await expect(queue.cancel({}, { signal: ended })).rejects.toThrow(/abort/i);
+      expect((await queue.count()).ready).toBe(300);
+    });
+
+    it.each([
+      ['cancel', [{ state: 'done' }], 'state'],
+      ['cancel', [{ nonsense: 1 }], 'nonsense'],
+      ['remove', [{ state: 'ready' }], 'state'],
+      ['remove', [{ text: 5 }], 'text'],
+      ['retryDead', [{ before: 'tomorrow' }], 'before'],
+      ['list', ['ready', { filter: { state: 'done' } }], 'state'],
+      ['list', ['ready', { cursor: 'no cursor!' }], 'cursor'],
+      ['setLimits', [{ concurrency: 0 }], 'concurrency'],
+      ['setLimits', [{ rate: { count: 1 } }], 'per'],
+      ['setLimits', [{ group: { rate: { count: 1.5, per: '1s' } } }], 'limits.group.rate.count'],
+      ['setLimits', [{ concurency: 1 }], 'concurency'],
+      ['events', [{ after: 'yesterday' }], 'after'],
+      ['events', [{ types: ['finished'] }], 'types'],
+      ['add', [1, { group: '' }], 'group'],
+      ['add', [1, { unique: { key: 'k', mode: 'merge' } }], 'unique.mode'],
+    ] as const)('%s(%j) is refused with the name of what is wrong', async (verb, args, word) => {
+      const queue = fresh();
+      await queue.add('stays');
+      const call = (queue[verb] as (...values: unknown[]) => Promise<unknown>)(...args);
+      await expect(call).rejects.toMatchObject({
+        code: expect.stringMatching(/^BAD_/),
+        message: expect.stringContaining(word),
+      });
+      expect((await queue.count()).ready).toBe(1);
+    });
+  });
+
+  describe('debounce and throttle', () => {
+    it('a debounced job runs once, with the last payload', async () => {
+      const queue = fresh<string, string>();
+      const unique = { key: 'search', scope: 'waiting', mode: 'replace' } as const;
+      const handles = [];
+      for (const text of ['c', 'cr', 'cro', 'crore']) handles.push(await queue.add(text, { delay: 50, unique }));
+      expect(handles.map(({ outcome }) => outcome)).toEqual(['created', 'replaced', 'replaced', 'replaced']);
+      const seen: string[] = [];
+      queue.work(async (job) => {
+        seen.push(job.payload);
+        return job.payload;
+      });
+      expect(await handles[3]!.finished({ timeout: '20s' })).toBe('crore');
+      expect(seen).toEqual(['crore']);
+    });
+  });
+
+  describe('limits', () => {
+    it('holds across processes, and a holder that is killed -9 strands nothing', async () => {
+      const queue = fresh<string>();
+      await queue.setLimits({ concurrency: 4, group: { concurrency: 1 } });
+      const session = { lease: 600, heartbeat: 100, sweep: 100, concurrency: 8, maxCrashes: 20 };
+      const setup = { url: url(), queue: queue.name, take: 40, options: session };
+      const workers = await Promise.all([startWorker(setup), startWorker(setup), startWorker(setup)]);
+      const groups = ['a', 'b', 'c', 'd', 'e', 'f'];
+      await queue.addMany(
+        Array.from({ length: 60 }, (_x, i) => ({ payload: 'x', id: `${groups[i % 6]}-${i}`, group: groups[i % 6]! })),
+      );
+      let most = 0;
+      let busiest = 0;
+      const look = async () => {
+        const { jobs } = await queue.list('active', { limit: 100 });
+        most = Math.max(most, jobs.length);
+        const byGroup = new Map<string, number>();
+        for (const { id } of jobs) byGroup.set(id[0]!, (byGroup.get(id[0]!) ?? 0) + 1);
+        busiest = Math.max(busiest, ...byGroup.values(), 0);
+        return queue.count();
+      };
+      await until('work is under way', async () => (await look()).done >= 5);
+      await workers[0]!.end('SIGKILL');
+      await until('all are done', async () => (await look()).done === 60, { within: 60_000 });
+      for (const worker of workers) await worker.end();
+      expect(most).toBeLessThanOrEqual(4);
+      expect(busiest).toBe(1);
+    });
+
+    it('one noisy group does not starve the others', async () => {
+      const queue = fresh<string>();
+      await queue.addMany(
+        Array.from({ length: 500 }, (_x, i) => ({ payload: 'noise', id: `noisy-${i}`, group: 'noisy' })),
+      );
+      await queue.addMany(
+        Array.from({ length: 10 }, (_x, i) => ({ payload: 'quiet', id: `quiet-${i}`, group: 'quiet' })),
+      );
+      const order: string[] = [];
+      const done = deferred<void>();
+      queue.work(async (job) => {
+        order.push(job.id!.split('-')[0]!);
+        if (order.length === 510) done.resolve();
+      });
+      await done.promise;
+      expect(order.lastIndexOf('quiet')).toBeLessThan(25);
+    });
+
+    it('a rate is kept: starts beyond it wait for the next interval', async () => {
+      const queue = fresh<number>();
+      await queue.setLimits({ rate: { count: 5, per: 300 } });
+      expect(await queue.limits()).toEqual({ rate: { count: 5, per: 300 } });
+      const starts: number[] = [];
+      queue.work(async (job) => void starts.push(job.payload), { concurrency: 20 });
+      await queue.addMany(Array.from({ length: 12 }, (_x, payload) => ({ payload })));
+      const began = performance.now();
+      await until('all have started', () => starts.length === 12);
+      // two full intervals have to pass before the last two may start, however slow the machine is
+      expect(performance.now() - began).toBeGreaterThan(290);
+      expect(starts).toEqual([...starts].sort((a, b) => a - b));
+    });
+  });
+
+  describe('events', () => {
+    it('come as an iterator, from other processes, and can be resumed from a position', async () => {
+      const queue = fresh<string>();
+      const events = await queue.events({ types: ['added', 'started', 'done'] });
+      const worker = await startWorker({ url: url(), queue: queue.name });
+      await queue.add('x', { id: 'one' });
+      const seen: JobEvent[] = [];
+      for await (const event of events) {
+        seen.push(event);
+        if (event.type === 'done') break;
+      }
+      expect(seen.map(({ type, id }) => `${type} ${id}`)).toEqual(['added one', 'started one', 'done one']);
+      expect(seen[1]).toMatchObject({ attempt: 1, queue: queue.name });
+      events.close();
+      await queue.add('y', { id: 'two' });
+      await until('two is done', async () => (await queue.get('two'))?.state === 'done');
+      await worker.end();
+      const resumed = await queue.events({ after: seen[1]!.position });
+      const rest: string[] = [];
+      for await (const { type, id } of resumed) {
+        rest.push(`${type} ${id}`);
+        if (id === 'two' && type === 'done') break;
+      }
+      resumed.close();
+      expect(rest).toEqual(['done one', 'added two', 'started two', 'done two']);
+    });
+
+    it('come to listeners by type, with what went wrong', async () => {
+      const queue = fresh<string>();
+      const events = await queue.events();
+      const retried = deferred<JobEvent>();
+      const progressed = deferred<JobEvent>();
+      const all: string[] = [];
+      events.on('retry', (event: JobEvent) => retried.resolve(event));
+      events.on('progress', (event: JobEvent) => progressed.resolve(event));
+      events.on('event', ({ type }: JobEvent) => all.push(type));
+      queue.work(
+        async (job) => {
+          await job.progress({ percent: 50 });
+          if (job.attempt === 1) throw new Error('first time');
+        },
+        { backoff: () => 1 },
+      );
+      const handle = await queue.add('x');
+      await handle.finished({ timeout: '20s' });
+      expect(await retried.promise).toMatchObject({ id: handle.id, error: 'Error: first time' });
+      expect(await progressed.promise).toMatchObject({ progress: { percent: 50 } });
+      await until('the end is told', () => all.includes('done'));
+      events.close();
+      expect(all.filter((type) => type !== 'progress')).toEqual(['added', 'started', 'retry', 'started', 'done']);
+    });
+
+    it('reach a listener and an iterator alike, and a listener that throws troubles nobody else', async () => {
+      const queue = fresh<number>();
+      const events = await queue.events({ types: ['added'] });
+      const heard: string[] = [];
+      const all: string[] = [];
+      events.on('added', ({ id }: JobEvent) => {
+        heard.push(id);
+        throw new Error('a listener of little care');
+      });
+      events.on('event', ({ id }: JobEvent) => all.push(id));
+      // it begins where the listeners are, so it has to be there before they have heard anything
+      const iterator = events[Symbol.asyncIterator]();
+      const ids = (await queue.addMany(Array.from({ length: 20 }, (_x, payload) => ({ payload })))).map(({ id }) => id);
+      const walked: string[] = [];
+      for await (const { id } of iterator) {
+        walked.push(id);
+        await new Promise((resolve) => setTimeout(resolve, 2)); // slower than the listeners
+        if (walked.length === 20) break;
+      }
+      await until('all were told', () => all.length === 20);
+      events.close();
+      expect([heard, all, walked]).toEqual([ids, ids, ids]);
+    });
+
+    it('end with the connection', async () => {
+      const other = await open(url(), { onError: () => {} });
+      const events = await other.queue('features-closing').events();
+      const over = (async () => {
+        for await (const _event of events);
+      })();
+      await other.close();
+      await over;
+    });
+  });
+});
