@@ -1,7 +1,7 @@
 const IN_TEXT = /(\w:\/\/)([^\s:@/]*:)?\S*@/g;
-const PARAMETER = /\b(password|token|auth|secret)=[^&\s'"]*/gi;
+const PARAMETER = /\b(\w*(?:password|token|auth|secret))=[^&\s'"]*/gi;
 /** A URL up to its last `@`: scheme and user may be shown. Schemes of files hold no passwords. */
-const LOGIN = /^(?!sqlite:)([a-z][\w+.-]*(?::\/{0,3}|\/\/))?([^\s:@/]*:)?.+@/is;
+const LOGIN = /^(?!sqlite:(?!\/\/[^/]*@))([a-z][\w+.-]*(?::\/{0,3}|\/\/))?([^\s:@/]*:)?.+@/is;
 /** No `@`, and behind a host something that is not a port: a password in the wrong place, perhaps. */
 const MISPLACED = /^(?!sqlite:)([a-z][\w+.-]*:\/{0,3}[^\s:@/?,[]*:)(?!\d{1,5}(?:[,/?]|$))[^/?@]+/i;
 

@@ -10,57 +10,84 @@ export interface SweepPolicy {
 
 interface MaintenanceTask {
   name: string;
-  every: (care: SweepPolicy) => number;
-  run: (engine: Engine, queue: string, care: SweepPolicy) => Promise<void>;
+  every: (policy: SweepPolicy) => number;
+  run: (engine: Engine, queue: string, policy: SweepPolicy) => Promise<void>;
 }
 
 /** Every background duty of a queue. One table, so that nothing runs that is not listed here. */
-const TASKS: readonly MaintenanceTask[] = [{ name: 'sweep', every: (care) => care.sweep, run: sweepQueue }];
+const TASKS: readonly MaintenanceTask[] = [{ name: 'sweep', every: (policy) => policy.sweep, run: sweepQueue }];
 
-/** Runs the duties of each queue that is worked on here, each one never twice at once. */
+interface WatchedQueue {
+  /** One for each worker on the queue. */
+  policies: SweepPolicy[];
+  timers: NodeJS.Timeout[];
+}
+
+/** Runs the maintenance of each queue that is worked on here; no task runs twice at once. */
 export class Maintenance {
-  readonly #timers = new Map<string, { users: number; care: SweepPolicy; timers: NodeJS.Timeout[] }>();
+  readonly #queues = new Map<string, WatchedQueue>();
 
   constructor(private readonly engine: Engine) {}
 
-  /** Starts looking after a queue; returns the way to stop. */
-  watch(queue: string, care: SweepPolicy): () => void {
-    const known = this.#timers.get(queue);
-    if (known) known.users += 1;
-    else this.#timers.set(queue, { users: 1, care, timers: TASKS.map((duty) => this.#start(duty, queue, care)) });
-    return () => this.#unwatch(queue);
+  /** Starts maintaining a queue; returns the way to stop. */
+  watch(queue: string, policy: SweepPolicy): () => void {
+    const watched = this.#queues.get(queue) ?? { policies: [], timers: [] };
+    this.#queues.set(queue, watched);
+    watched.policies.push(policy);
+    this.#restart(queue, watched);
+    return () => this.#unwatch(queue, watched, policy);
   }
 
-  /** Runs every duty of every queue that is looked after, without waiting for its time. */
+  /** Runs every task of every queue now. */
   async run(): Promise<void> {
-    for (const [queue, { care }] of [...this.#timers]) {
-      for (const duty of TASKS) await duty.run(this.engine, queue, care);
+    for (const [queue, { policies }] of [...this.#queues]) {
+      for (const task of TASKS) await task.run(this.engine, queue, combined(policies));
     }
   }
 
   close(): void {
-    for (const { timers } of this.#timers.values()) for (const timer of timers) clearInterval(timer);
-    this.#timers.clear();
+    for (const { timers } of this.#queues.values()) for (const timer of timers) clearInterval(timer);
+    this.#queues.clear();
   }
 
-  #unwatch(queue: string): void {
-    const known = this.#timers.get(queue);
-    if (!known || --known.users > 0) return;
-    for (const timer of known.timers) clearInterval(timer);
-    this.#timers.delete(queue);
+  #unwatch(queue: string, watched: WatchedQueue, policy: SweepPolicy): void {
+    const at = watched.policies.indexOf(policy);
+    if (at < 0 || this.#queues.get(queue) !== watched) return;
+    watched.policies.splice(at, 1);
+    if (watched.policies.length > 0) {
+      this.#restart(queue, watched);
+      return;
+    }
+    for (const timer of watched.timers) clearInterval(timer);
+    this.#queues.delete(queue);
   }
 
-  #start(duty: MaintenanceTask, queue: string, care: SweepPolicy): NodeJS.Timeout {
+  #restart(queue: string, watched: WatchedQueue): void {
+    for (const timer of watched.timers) clearInterval(timer);
+    const policy = combined(watched.policies);
+    watched.timers = TASKS.map((task) => this.#start(task, queue, policy));
+  }
+
+  #start(task: MaintenanceTask, queue: string, policy: SweepPolicy): NodeJS.Timeout {
     let running = false;
     return setInterval(() => {
       if (running) return;
       running = true;
-      duty
-        .run(this.engine, queue, care)
-        .catch((error: Error) => this.engine.onError(error, `${duty.name} of queue '${queue}'`))
+      task
+        .run(this.engine, queue, policy)
+        .catch((error: Error) => this.engine.onError(error, `${task.name} of queue '${queue}'`))
         .finally(() => {
           running = false;
         });
-    }, duty.every(care)).unref();
+    }, task.every(policy)).unref();
   }
+}
+
+/** What suits all workers of a queue: whoever wants it swept most often, and nobody's job dead before its time. */
+function combined(policies: readonly SweepPolicy[]): SweepPolicy {
+  return {
+    lease: Math.min(...policies.map(({ lease }) => lease)),
+    sweep: Math.min(...policies.map(({ sweep }) => sweep)),
+    maxCrashes: Math.max(...policies.map(({ maxCrashes }) => maxCrashes)),
+  };
 }

@@ -10,37 +10,43 @@ import type { SweepPolicy } from './maintenance.js';
 const MAX_ROUNDS = 50;
 
 /** Sweeps a queue and decides what becomes of what it finds. */
-export async function sweepQueue(engine: Engine, queue: string, care: SweepPolicy): Promise<void> {
-  let every = Math.floor(care.sweep / 2);
+export async function sweepQueue(engine: Engine, queue: string, policy: SweepPolicy): Promise<void> {
+  let every = Math.floor(policy.sweep / 2);
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const { lost, more } = await engine.store.sweep(queue, { lease: care.lease, every });
+    const { lost, more } = await engine.store.sweep(queue, { lease: policy.lease, every });
     if (lost.length > 0)
       await engine.store.settle(
         queue,
-        lost.map((entry) => decide(engine, entry, care)),
+        lost.map((entry) => decide(engine, entry, policy)),
       );
     if (!more) return;
     every = 0;
   }
 }
 
-function decide(engine: Engine, entry: LostEntry, care: SweepPolicy): Settlement {
+function decide(engine: Engine, entry: LostEntry, policy: SweepPolicy): Settlement {
   const { lease } = entry;
   if (entry.job) {
     const { job } = entry;
-    return { lease, move: decideJob(engine, entry, job, care), spec: job.spec, priority: job.priority };
+    return { lease, move: decideJob(engine, entry, job, policy), spec: job.spec, priority: job.priority };
   }
   if (entry.raw || lease.worker.startsWith(SERVER_SESSION)) return returnedTask(lease);
   const record = taskRecord(entry.task, engine.store.now());
-  return { lease, move: lose(counted(record), care.maxCrashes, lease.worker), spec: record.spec, priority: 0, record };
+  return {
+    lease,
+    move: lose(counted(record), policy.maxCrashes, lease.worker),
+    spec: record.spec,
+    priority: 0,
+    record,
+  };
 }
 
-function decideJob(engine: Engine, { lease, why }: LostEntry, job: Job, care: SweepPolicy): Outcome {
+function decideJob(engine: Engine, { lease, why }: LostEntry, job: Job, policy: SweepPolicy): Outcome {
   if (why === 'reservation') {
     return fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
   }
   // A relay that died had not handed this one on: nobody has failed.
-  return lease.worker.startsWith(SERVER_SESSION) ? release(job) : lose(job, care.maxCrashes, lease.worker);
+  return lease.worker.startsWith(SERVER_SESSION) ? release(job) : lose(job, policy.maxCrashes, lease.worker);
 }
 
 /** A raw task goes back to the front as it was. */

@@ -43,6 +43,6 @@ export interface ServerContext {
   /** How long jobs may wait for a worker to read them before they are given to others. */
   stall: number;
   version: string;
-  /** Takes care of a queue from now on. */
+  /** Takes policy of a queue from now on. */
   keepSwept: (queue: string) => void;
 }

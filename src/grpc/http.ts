@@ -23,6 +23,8 @@ export interface HttpSetup {
 }
 
 const REQUEST_TIMEOUT = 60_000;
+/** Requests that may wait for the answer to an earlier one of their connection. */
+const MOST_PIPELINED = 50;
 const HINT = `Crore job server. Calls are POST requests with JSON:
   curl -H 'content-type: application/json' -d '{}' URL/crore.v1.Crore/Stats
   curl -H 'content-type: application/json' -d '{"queue":"mails","jobs":[{"payload":{"json":"{}"}}]}' URL/crore.v1.Crore/Add
@@ -39,11 +41,14 @@ export function httpServer(setup: HttpSetup): HttpServer {
     budgets.set(socket, budget);
     return budget;
   };
+  const turns = new Turns();
   const handle = (request: IncomingMessage, response: ServerResponse) => {
-    answer(setup, request, response, budgetOf).catch((error) => {
-      setup.log.error({ err: error }, 'a request could not be answered');
-      response.destroy();
-    });
+    turns
+      .next(request.socket, response, () => answer(setup, request, response, budgetOf))
+      .catch((error) => {
+        setup.log.error({ err: error }, 'a request could not be answered');
+        response.destroy();
+      });
   };
   const options = {
     headersTimeout: handshake,
@@ -55,6 +60,26 @@ export function httpServer(setup: HttpSetup): HttpServer {
     : createServer(options, handle);
   server.maxConnections = limits.connections;
   return server as HttpServer;
+}
+
+/** Requests of one connection are served one after the other: a client that sends many and reads no answer costs one. */
+class Turns {
+  readonly #last = new WeakMap<Socket, Promise<void>>();
+  readonly #waiting = new WeakMap<Socket, number>();
+
+  async next(socket: Socket, response: ServerResponse, serve: () => Promise<void>): Promise<void> {
+    const before = this.#last.get(socket);
+    const over = new Promise<void>((resolve) => response.once('close', resolve));
+    this.#last.set(socket, over);
+    if (before) {
+      const waiting = (this.#waiting.get(socket) ?? 0) + 1;
+      this.#waiting.set(socket, waiting);
+      if (waiting > MOST_PIPELINED) socket.destroy();
+      await before;
+      this.#waiting.set(socket, this.#waiting.get(socket)! - 1);
+    }
+    if (!response.destroyed && !socket.destroyed) await serve();
+  }
 }
 
 async function answer(

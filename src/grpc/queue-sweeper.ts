@@ -30,10 +30,10 @@ export class QueueSweeper {
 
   constructor(
     private readonly engine: Engine,
-    private readonly care: SweepPolicy,
+    private readonly policy: SweepPolicy,
     private readonly log: Log,
   ) {
-    this.#timer = setInterval(() => this.#start(), care.sweep).unref();
+    this.#timer = setInterval(() => this.#start(), policy.sweep).unref();
     this.#start();
   }
 
@@ -59,7 +59,7 @@ export class QueueSweeper {
 
   async #tendAll(): Promise<void> {
     const now = performance.now();
-    if (now - this.#lookedAt > LOOK_ROUNDS * this.care.sweep) {
+    if (now - this.#lookedAt > LOOK_ROUNDS * this.policy.sweep) {
       this.#refresh(new Set(await this.engine.store.queues()));
       this.#lookedAt = now;
     }
@@ -85,11 +85,11 @@ export class QueueSweeper {
       const { active, scheduled, blocked } = await this.engine.store.count(queue);
       const quiet = active + scheduled + blocked === 0;
       const now = performance.now();
-      tended.pause = quiet ? Math.min(2 * tended.pause + this.care.sweep, this.care.lease / 2) : 0;
+      tended.pause = quiet ? Math.min(2 * tended.pause + this.policy.sweep, this.policy.lease / 2) : 0;
       tended.lookAt = now + tended.pause;
-      if (quiet && now - tended.sweptAt < QUIET_ROUNDS * this.care.sweep) return;
+      if (quiet && now - tended.sweptAt < QUIET_ROUNDS * this.policy.sweep) return;
       tended.sweptAt = now;
-      await sweepQueue(this.engine, queue, this.care);
+      await sweepQueue(this.engine, queue, this.policy);
     } catch (error) {
       this.log.error({ err: error, queue }, 'the queue could not be swept');
     }

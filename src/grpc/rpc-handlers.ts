@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders as Http2Headers, Http2ServerResponse } from 'n
 import type { Readable } from 'node:stream';
 import { Code, ConnectError, type ConnectRouter, createConnectRouter, type Interceptor } from '@connectrpc/connect';
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
-import { compressionBrotli, compressionGzip, universalResponseToNodeResponse } from '@connectrpc/connect-node';
+import { universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Log } from './context.js';
 import type { ByteBudget } from './http2/byte-budget.js';
 import { FrameReader, HEAD } from './http2/frames.js';
@@ -42,7 +42,8 @@ export class RpcHandlers {
       interceptors: setup.interceptors,
       readMaxBytes: setup.readLimit,
       writeMaxBytes: setup.writeLimit,
-      acceptCompression: [compressionGzip, compressionBrotli],
+      // A small compressed message can take all of the memory that is left.
+      acceptCompression: [],
       // A field that is misspelt must not be dropped without a word.
       jsonOptions: { ignoreUnknownFields: false },
     });
@@ -62,7 +63,8 @@ export class RpcHandlers {
     const { path, method, httpVersion, budget } = incoming;
     const handler = this.#handlers.get(path)!;
     const cancel = new AbortController();
-    const messages = new Messages(incoming.body, budget, this.setup.readLimit);
+    const single = handler.method.methodKind === 'unary' || handler.method.methodKind === 'server_streaming';
+    const messages = new Messages(incoming.body, budget, this.setup.readLimit, single);
     response.once('close', () => {
       messages.close();
       cancel.abort(new ConnectError('the caller has gone', Code.Canceled));
@@ -101,11 +103,16 @@ function headersOf(all: Incoming['headers']): Headers {
 /** The body of a request in whole messages: a library that joins pieces itself joins them one by one. */
 class Messages {
   readonly #whole: GrowingBuffer;
+  /** Bytes of whole messages that are counted until the call is over. */
+  #held = 0;
+  #closed = false;
 
   constructor(
     private readonly body: Readable,
     private readonly budget: ByteBudget,
     private readonly limit: number,
+    /** The call has one message, which whoever serves it keeps until it has answered. */
+    private readonly single: boolean,
   ) {
     this.#whole = new GrowingBuffer(budget);
   }
@@ -116,16 +123,22 @@ class Messages {
 
   /** The call is over. */
   close(): void {
+    this.#closed = true;
     this.#whole.clear();
+    this.budget.release(this.#held);
+    this.#held = 0;
   }
 
   async *#frames(): AsyncGenerator<Uint8Array> {
     let ready: Buffer[] = [];
-    const rules = { limit: this.limit, budget: this.budget, compressed: true };
+    const rules = { limit: this.limit, budget: this.budget, compressed: true }; // the library refuses them in its own words
     const reader = new FrameReader(rules, (buffer, start, end) => ready.push(buffer.subarray(start - HEAD, end)));
     try {
       for await (const chunk of this.#chunks()) {
-        refusing(() => reader.read(chunk));
+        refusing(() => {
+          reader.read(chunk);
+          if (this.single) for (const message of ready) this.#hold(message.length);
+        });
         yield* ready;
         ready = [];
       }
@@ -133,6 +146,12 @@ class Messages {
     } finally {
       reader.close();
     }
+  }
+
+  #hold(bytes: number): void {
+    if (this.#closed) return;
+    this.budget.take(bytes);
+    this.#held += bytes;
   }
 
   async *#all(): AsyncGenerator<Uint8Array> {

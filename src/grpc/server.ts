@@ -74,7 +74,7 @@ export class Server {
   readonly #budget: ByteBudget;
   readonly #lakh: LakhService;
   readonly #routes: Routes;
-  readonly #care: QueueSweeper;
+  readonly #policy: QueueSweeper;
   readonly #sessions: Connections;
   readonly #servers: NetServer[] = [];
   readonly #pages: NetServer[] = [];
@@ -90,7 +90,7 @@ export class Server {
     this.#setup = setup;
     this.#guard = new TokenCheck(setup.token);
     this.#sessions = new Connections(setup.keepalive, log);
-    this.#care = new QueueSweeper(engine, setup, log);
+    this.#policy = new QueueSweeper(engine, setup, log);
     this.#context = {
       engine,
       heartbeat: new Heartbeat(store, setup.timeout, onError),
@@ -101,7 +101,7 @@ export class Server {
       heartbeatEvery: setup.heartbeatEvery,
       stall: setup.stall,
       version: setup.version,
-      keepSwept: (queue) => this.#care.watch(queue),
+      keepSwept: (queue) => this.#policy.watch(queue),
     };
     this.#health = new Health(SERVICES, () => store.isPaused(PROBED));
     this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
@@ -306,7 +306,7 @@ export class Server {
     await new Promise((resolve) => setImmediate(resolve));
     this.#sessions.destroy();
     for (const socket of this.#sockets) socket.destroy();
-    await this.#care.close();
+    await this.#policy.close();
     await this.#context.heartbeat.close();
     await this.#context.engine.close();
   }

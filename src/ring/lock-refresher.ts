@@ -4,7 +4,7 @@ import type { LockedItem, LockState, RingStore } from './store.js';
 /** Why a lock is lost: somebody else holds it, or the store did not answer until our own time was nearly up. */
 export type Loss = 'foreign' | 'silent';
 
-/** A held item under the keeper's watch. */
+/** A held item under the refresher's watch. */
 export interface HeldLock extends LockedItem {
   /** Our own deadline, on the monotonic clock: before it nobody else can have got the lock. */
   until: number;

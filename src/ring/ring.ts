@@ -43,7 +43,7 @@ export async function openRing(url = 'redis://localhost:6379', options: RingOpti
 
 /** Walks for ever: `for await (const item of ring)`. The lock is held while the body runs. */
 export class Ring implements AsyncIterable<RingItem> {
-  private readonly keeper: LockRefresher;
+  private readonly refresher: LockRefresher;
   private readonly aborts = new Map<HeldLock, AbortController>();
   private readonly sleepers = new Set<Pause>();
   private closed = false;
@@ -56,7 +56,7 @@ export class Ring implements AsyncIterable<RingItem> {
     private readonly patience: number,
   ) {
     const lost = (lease: HeldLock, loss: Loss): void => this.aborts.get(lease)?.abort(lostError(lease, loss));
-    this.keeper = new LockRefresher(store, expiryMs, { retaken: () => {}, lost });
+    this.refresher = new LockRefresher(store, expiryMs, { retaken: () => {}, lost });
   }
 
   /** Appends items at the right end; resolves with the ring's new length. */
@@ -124,7 +124,7 @@ export class Ring implements AsyncIterable<RingItem> {
   }
 
   private hold(found: Found): RingItem {
-    const lease = this.keeper.hold(found, found.asked);
+    const lease = this.refresher.hold(found, found.asked);
     const abort = new AbortController();
     this.aborts.set(lease, abort);
     const text = found.item.toString();
@@ -134,7 +134,7 @@ export class Ring implements AsyncIterable<RingItem> {
 
   private async release(lease: HeldLock): Promise<void> {
     if (!this.aborts.has(lease)) return;
-    this.keeper.drop(lease);
+    this.refresher.drop(lease);
     try {
       await this.store.release(lease, this.restMs, this.patience);
     } finally {

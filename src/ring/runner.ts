@@ -16,12 +16,12 @@ const PATIENCE = 5000;
 
 /** Walks a ring and keeps up to `jobs` children at work on its items, until something says that it is over. */
 export class Runner {
-  private readonly keeper: LockRefresher;
+  private readonly refresher: LockRefresher;
   private readonly idle: Idle;
   private readonly works = new Set<RunningChild>();
   private readonly refused = new Set<string>();
   private readonly pause = new Pause();
-  private workshop: ChildLauncher | undefined;
+  private launcher: ChildLauncher | undefined;
   private readonly joblog: number | undefined;
   private readonly most: number;
   private pass: Pass | undefined;
@@ -41,7 +41,7 @@ export class Runner {
       retaken: (lease: HeldLock) => this.retaken(lease),
       lost: (l: HeldLock, why: Loss) => this.lost(l, why),
     };
-    this.keeper = new LockRefresher(store, expiryMs, events);
+    this.refresher = new LockRefresher(store, expiryMs, events);
     this.idle = new Idle(longestPause(expiryMs));
     this.joblog = joblog === '' ? undefined : openAppend(joblog, 'job log');
     this.most = maxItems || (continuous ? Number.POSITIVE_INFINITY : jobs);
@@ -56,7 +56,7 @@ export class Runner {
       this.stop(2);
     }
     while (this.works.size > 0) await this.pause.sleep(FOREVER);
-    this.workshop?.close();
+    this.launcher?.close();
     return this.code ?? 0;
   }
 
@@ -81,7 +81,7 @@ export class Runner {
 
   /** After a pause the locks are looked at first; only then do stopped children go on. */
   async resume(): Promise<void> {
-    await this.keeper.check();
+    await this.refresher.check();
     for (const { child } of this.works) child.signalGroup('SIGCONT');
   }
 
@@ -129,16 +129,16 @@ export class Runner {
 
   private async begin(found: Found): Promise<void> {
     // Loaded for the first child only: most starts of a single run find nothing to do.
-    if (!this.workshop) {
+    if (!this.launcher) {
       const { ChildLauncher } = await import('./child-launcher.js');
-      this.workshop = new ChildLauncher(this.options, this.log);
+      this.launcher = new ChildLauncher(this.options, this.log);
     }
-    const plan = this.workshop.plan(found.item);
+    const plan = this.launcher.plan(found.item);
     if (typeof plan === 'string') return this.refuse(found, plan);
     if (this.options.continuous) this.pass = undefined;
     this.idle.reset();
     this.taken += 1;
-    const work = this.workshop.start(plan, this.keeper.hold(found, found.asked));
+    const work = this.launcher.start(plan, this.refresher.hold(found, found.asked));
     this.works.add(work);
     void this.finish(work);
   }
@@ -156,7 +156,7 @@ export class Runner {
     const outcome = await work.outcome();
     const rest = outcome.failure ? 0 : this.options.restMs;
     this.record(work, outcome);
-    this.keeper.drop(work.lease);
+    this.refresher.drop(work.lease);
     await this.release(work.lease, rest, work.lease.loss === undefined);
     this.works.delete(work);
     this.conclude(work, outcome);

@@ -15,7 +15,7 @@ export interface Look {
 
 export type LockState = 'kept' | 'gone' | 'foreign';
 
-/** The few verbs a ring needs of its keeper. `within` bounds a call in milliseconds; a late answer is an error. */
+/** The few verbs a ring needs of its refresher. `within` bounds a call in milliseconds; a late answer is an error. */
 export interface RingStore {
   /** Looks at up to `count` items from index `from`, locks the first free one and rotates the ring just past it. */
   take(token: Buffer, from: number, count: number, within: number): Promise<Look>;

@@ -89,18 +89,18 @@ function check(session: Session): void {
   tell(session.worker, 'late');
 }
 
-function add(pulse: WatchedSession): void {
+function add(watched: WatchedSession): void {
   const session: Session = {
-    ...pulse,
-    safeUntil: performance.now() + pulse.lease,
+    ...watched,
+    safeUntil: performance.now() + watched.lease,
     late: false,
     beating: false,
     timer: setInterval(() => {
       check(session);
       if (stillFor() < session.hung) void beat(session);
-    }, pulse.beat),
+    }, watched.beat),
   };
-  sessions.set(pulse.worker, session);
+  sessions.set(session.worker, session);
   void beat(session);
 }
 

@@ -38,10 +38,10 @@ export class Heartbeat {
     private readonly onError: (error: Error, what: string) => void,
   ) {}
 
-  add(pulse: WatchedSession, listener: HeartbeatListener): void {
-    this.#listeners.set(pulse.worker, listener);
-    if (this.store.threadUrl === undefined) this.#beatHere(pulse);
-    else this.#send({ add: pulse });
+  add(session: WatchedSession, listener: HeartbeatListener): void {
+    this.#listeners.set(session.worker, listener);
+    if (this.store.threadUrl === undefined) this.#beatHere(session);
+    else this.#send({ add: session });
   }
 
   remove(worker: string): void {

@@ -18,7 +18,7 @@ export interface WorkOptions {
   sweep?: Duration;
   /** A main loop that stands still for this long counts as hung, and the worker as dead; default 60 s. */
   hung?: Duration;
-  /** Workers a job may take down with it before it is dead; default 3. */
+  /** Workers a job may take down with it before it is dead; default 3. Of several workers on a queue in one process the largest number holds. */
   maxCrashes?: number;
   /** How long `close()` waits for running handlers before it gives their jobs back; default 10 s. */
   grace?: Duration;

@@ -28,7 +28,7 @@ const REJOIN_PAUSE = 250;
  */
 export class Worker<T> {
   readonly #setup: WorkerSetup<T>;
-  readonly #intake: Claimer;
+  readonly #claimer: Claimer;
   readonly #slots: Slots<T>;
   readonly #settler: SettlementBatcher;
   readonly #unwatch: () => void;
@@ -47,11 +47,11 @@ export class Worker<T> {
       engine.store,
       queue,
       setup.onError,
-      () => this.#intake.fill(),
-      () => this.#intake.reconcile(),
+      () => this.#claimer.fill(),
+      () => this.#claimer.reconcile(),
     );
-    this.#slots = new Slots(setup, this.#settler, () => this.#intake.fill());
-    this.#intake = new Claimer(engine.store, queue, options.concurrency, this.#slots, this.#settler, {
+    this.#slots = new Slots(setup, this.#settler, () => this.#claimer.fill());
+    this.#claimer = new Claimer(engine.store, queue, options.concurrency, this.#slots, this.#settler, {
       session: () => (this.#joined && !this.#closing ? this.#session : undefined),
       lost: () => this.#lost('its session is gone'),
       onError: setup.onError,
@@ -108,7 +108,7 @@ export class Worker<T> {
           },
         );
         this.#joined = true;
-        this.#intake.hold(false);
+        this.#claimer.hold(false);
         return;
       } catch (error) {
         this.#setup.onError(error as Error, `joining queue '${queue}'`);
@@ -120,13 +120,13 @@ export class Worker<T> {
   #onSignal(signal: Signal): void {
     switch (signal.type) {
       case 'work':
-        this.#intake.wake();
+        this.#claimer.wake();
         return;
       case 'cancelled':
         this.#slots.stop(signal.token, new CroreError('LEASE_LOST', 'the job was cancelled'));
         return;
       case 'reset':
-        this.#intake.reconcile();
+        this.#claimer.reconcile();
         return;
       case 'finished':
       case 'events':
@@ -150,7 +150,7 @@ export class Worker<T> {
 
   /** No beat gets through: handlers are told to stop while the lease still stands. What they finish may still count. */
   #late(recovered: boolean): void {
-    this.#intake.hold(!recovered);
+    this.#claimer.hold(!recovered);
     if (recovered) return;
     const cause = new CroreError('STORE_UNREACHABLE', 'no beat gets through');
     this.#slots.stopAll(
@@ -160,10 +160,10 @@ export class Worker<T> {
 
   async #close(): Promise<void> {
     const { engine, heartbeat, queue, options } = this.#setup;
-    this.#intake.close();
+    this.#claimer.close();
     this.#settler.hurry();
     await this.#joining;
-    await this.#intake.settled();
+    await this.#claimer.settled();
     this.#slots.giveBackWaiting();
     await this.#slots.drained(options.grace);
     this.#slots.giveBackRunning(new CroreError('CLOSED', 'the worker was closed'));

@@ -19,19 +19,19 @@ export interface EventBridgeSetup {
 /** Events that are no queue's. */
 const OWN_EVENTS = new Set(['error', 'debug', 'newListener', 'removeListener']);
 
-/** Turns news of the store into events of an instance: of the queues that it has listeners for, or works on. */
+/** Turns event of the store into events of an instance: of the queues that it has listeners for, or works on. */
 export class EventBridge {
   readonly #setup: EventBridgeSetup;
-  readonly #news: Subscriptions;
+  readonly #event: Subscriptions;
   /** Only for listeners: whoever just works on a queue need not hear of every task that ends. */
   readonly #ends: Subscriptions;
 
   constructor(setup: EventBridgeSetup) {
     this.#setup = setup;
-    const hear = (queue: string, news: TaskEvent) => this.#onSignal(queue, news);
+    const hear = (queue: string, event: TaskEvent) => this.#onSignal(queue, event);
     const { link, timeout } = setup;
-    this.#news = new Subscriptions('news', link, timeout, hear, (queue) => this.#isWanted(queue));
-    const hearEnds = (queue: string, news: TaskEvent) => news.type === 'done' && hear(queue, news);
+    this.#event = new Subscriptions('news', link, timeout, hear, (queue) => this.#isWanted(queue));
+    const hearEnds = (queue: string, event: TaskEvent) => event.type === 'done' && hear(queue, event);
     this.#ends = new Subscriptions('ends', link, timeout, hearEnds, (queue) => this.#isHeard(queue));
     setup.emitter.on('newListener', (name) => this.#listenTo(name));
     setup.emitter.on('removeListener', (name) => this.release(name));
@@ -39,23 +39,23 @@ export class EventBridge {
 
   /** Listens to a queue; resolves once nothing more can be missed. */
   open(queue: string): Promise<void> {
-    return this.#news.open(queue);
+    return this.#event.open(queue);
   }
 
   /** Resolves when a subscription that is on its way stands; undefined when none is. */
   settled(queue: string): Promise<void> | undefined {
-    return this.#news.settled(queue) ?? this.#ends.settled(queue);
+    return this.#event.settled(queue) ?? this.#ends.settled(queue);
   }
 
   /** Listens no longer, unless somebody still wants it. */
   release(name: string | symbol): void {
     if (typeof name !== 'string') return;
     if (!this.#isHeard(name)) this.#ends.close(name);
-    if (!this.#isWanted(name)) this.#news.close(name);
+    if (!this.#isWanted(name)) this.#event.close(name);
   }
 
   close(): void {
-    this.#news.closeAll();
+    this.#event.closeAll();
     this.#ends.closeAll();
   }
 
@@ -89,25 +89,25 @@ export class EventBridge {
     if (typeof name !== 'string' || OWN_EVENTS.has(name) || this.#setup.link.closed) return;
     try {
       checkName(name, 'queue name');
-      void this.#news.open(name);
+      void this.#event.open(name);
       void this.#ends.open(name);
     } catch {
       // no queue can have this name
     }
   }
 
-  #onSignal(queue: string, news: TaskEvent): void {
+  #onSignal(queue: string, event: TaskEvent): void {
     const { look, isWorking } = this.#setup;
-    switch (news.type) {
+    switch (event.type) {
       case 'work':
-        if (news.count !== undefined) this.work(queue, news.count);
+        if (event.count !== undefined) this.work(queue, event.count);
         else if (isWorking(queue)) look(queue);
         return;
       case 'done':
-        for (const end of news.ends) this.#tell(queue, 'done', this.#doneMessage(end));
+        for (const end of event.ends) this.#tell(queue, 'done', this.#doneMessage(end));
         return;
       case 'cancel':
-        this.#tell(queue, 'cancel', fromBytes(news.task, this.#setup.binary));
+        this.#tell(queue, 'cancel', fromBytes(event.task, this.#setup.binary));
         return;
       case 'delete':
         this.#tell(queue, 'delete', '');

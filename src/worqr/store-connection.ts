@@ -15,7 +15,7 @@ export interface OpenConnection {
 /** The way to the store, opened at the first call that needs it; one that failed is tried again by the next call. */
 export class StoreConnection {
   #opening: Promise<OpenConnection> | undefined;
-  #desk: OpenConnection | undefined;
+  #connection: OpenConnection | undefined;
   #closed = false;
 
   constructor(
@@ -30,27 +30,27 @@ export class StoreConnection {
     return this.#closed;
   }
 
-  desk(): Promise<OpenConnection> {
+  connection(): Promise<OpenConnection> {
     if (this.#closed) return Promise.reject(new CroreError('CLOSED', 'this Worqr has been closed'));
     this.#opening ??= this.#open();
     return this.#opening;
   }
 
-  /** The desk, once it is open and until it is closed. */
+  /** The connection, once it is open and until it is closed. */
   get opened(): OpenConnection | undefined {
-    return this.#closed ? undefined : this.#desk;
+    return this.#closed ? undefined : this.#connection;
   }
 
-  /** The desk if there is one, without opening it. */
+  /** The connection if there is one, without opening it. */
   async current(): Promise<OpenConnection | undefined> {
     return this.#opening?.catch(() => undefined);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    const desk = await this.current();
-    await desk?.heartbeat.close();
-    await desk?.engine.close();
+    const connection = await this.current();
+    await connection?.heartbeat.close();
+    await connection?.engine.close();
   }
 
   async #open(): Promise<OpenConnection> {
@@ -59,8 +59,8 @@ export class StoreConnection {
       for (const warning of store.warnings) warnOnce(warning);
       const engine = new Engine(store, { onError: this.onError });
       const heartbeat = new Heartbeat(store, this.timeout, this.onError);
-      this.#desk = { store, engine, heartbeat, calls: new CallBatches(store, this.over) };
-      return this.#desk;
+      this.#connection = { store, engine, heartbeat, calls: new CallBatches(store, this.over) };
+      return this.#connection;
     } catch (error) {
       this.#opening = undefined;
       throw error;

@@ -17,7 +17,7 @@ export class Subscriptions {
     private readonly about: TaskTopic,
     private readonly link: StoreConnection,
     private readonly timeout: number,
-    private readonly hear: (queue: string, news: TaskEvent) => void,
+    private readonly hear: (queue: string, event: TaskEvent) => void,
     /** Whether a queue is still worth listening to. */
     private readonly wanted: (queue: string) => boolean,
   ) {}
@@ -26,10 +26,10 @@ export class Subscriptions {
   open(queue: string): Promise<void> {
     const known = this.#open.get(queue);
     if (known) return known.standing ? DONE : known.ready;
-    const ear: Open = { ready: DONE, standing: false, stop: () => {} };
-    this.#open.set(queue, ear);
-    ear.ready = this.#start(queue, ear);
-    return ear.ready;
+    const subscription: Open = { ready: DONE, standing: false, stop: () => {} };
+    this.#open.set(queue, subscription);
+    subscription.ready = this.#start(queue, subscription);
+    return subscription.ready;
   }
 
   /** Resolves when a subscription that is on its way stands. */
@@ -47,17 +47,17 @@ export class Subscriptions {
     for (const queue of [...this.#open.keys()]) this.close(queue);
   }
 
-  async #start(queue: string, ear: Open): Promise<void> {
+  async #start(queue: string, subscription: Open): Promise<void> {
     try {
-      const { store } = await this.link.desk();
-      if (this.#open.get(queue) !== ear) return;
-      const { ready, stop } = store.raw.subscribe(queue, this.about, (news) => this.hear(queue, news));
-      ear.stop = stop;
+      const { store } = await this.link.connection();
+      if (this.#open.get(queue) !== subscription) return;
+      const { ready, stop } = store.raw.subscribe(queue, this.about, (event) => this.hear(queue, event));
+      subscription.stop = stop;
       await within(ready, this.timeout);
-      ear.standing = true;
+      subscription.standing = true;
     } catch {
       // Callers learn of a store out of reach from their own calls; whoever only listens is served when it is back.
-      if (this.#open.get(queue) === ear) this.#open.delete(queue);
+      if (this.#open.get(queue) === subscription) this.#open.delete(queue);
       if (this.link.closed) return;
       setTimeout(() => {
         if (this.wanted(queue) && !this.link.closed) void this.open(queue);

@@ -23,14 +23,14 @@ export class Supervisor {
   #running: Promise<void> | undefined;
 
   constructor(
-    private readonly desk: () => Promise<OpenConnection>,
+    private readonly connection: () => Promise<OpenConnection>,
     /** How a queue is looked after: as often as its shortest lease asks for. */
-    private readonly care: SweepPolicy,
+    private readonly policy: SweepPolicy,
   ) {}
 
   /** Everybody on the roll, dead or alive. */
   async roll(): Promise<RegisteredWorker[]> {
-    const { store } = await this.desk();
+    const { store } = await this.connection();
     return (await store.workers(WORKER_REGISTRY)).map(({ id, deadline, info }) => ({
       session: id,
       workerId: workerOf(id),
@@ -40,7 +40,7 @@ export class Supervisor {
   }
 
   async living(): Promise<RegisteredWorker[]> {
-    const { store } = await this.desk();
+    const { store } = await this.connection();
     return (await this.roll()).filter(({ deadline }) => deadline > store.now());
   }
 
@@ -60,20 +60,20 @@ export class Supervisor {
   }
 
   async failSessions(enrolled: string, queues: readonly (readonly [string, string])[]): Promise<void> {
-    const { store } = await this.desk();
+    const { store } = await this.connection();
     await store.raw.expireSession(WORKER_REGISTRY, enrolled);
     await Promise.all(queues.map(([queue, session]) => this.failSession(queue, session)));
     await store.raw.removeSession(WORKER_REGISTRY, enrolled);
   }
 
   async failSession(queue: string, session: string): Promise<void> {
-    const { store } = await this.desk();
+    const { store } = await this.connection();
     await store.raw.expireSession(queue, session);
     await this.#returnWork(queue, session);
   }
 
   async #cleanup(): Promise<void> {
-    const { store } = await this.desk();
+    const { store } = await this.connection();
     const expired = (await this.roll()).filter(({ deadline }) => deadline <= store.now());
     const names = new Set(expired.map(({ session }) => session));
     for (const session of this.#seen.keys()) if (!names.has(session)) this.#seen.delete(session);
@@ -81,14 +81,14 @@ export class Supervisor {
   }
 
   async #retire({ session, deadline, queues }: RegisteredWorker): Promise<void> {
-    const { store } = await this.desk();
+    const { store } = await this.connection();
     const work = Object.entries(queues);
     const done = await Promise.all(work.map(([queue, name]) => this.#returnWork(queue, name)));
     if (done.includes(false)) return;
     // Of a worker with no queue nothing but the clock speaks: it gets a second chance, for the store may have stood still.
     const first = this.#seen.get(session) ?? performance.now();
     this.#seen.set(session, first);
-    if (work.length === 0 && deadline >= 0 && performance.now() - first < this.care.lease) return;
+    if (work.length === 0 && deadline >= 0 && performance.now() - first < this.policy.lease) return;
     await store.raw.removeSession(WORKER_REGISTRY, session);
     this.#seen.delete(session);
   }
@@ -98,14 +98,14 @@ export class Supervisor {
    * it is repeated for about two leases. False: not yet, or the session is alive after all.
    */
   async #returnWork(queue: string, session: string): Promise<boolean> {
-    const { store, engine } = await this.desk();
+    const { store, engine } = await this.connection();
     for (let look = 0; look < MOST_LOOKS; look++) {
-      await sweepQueue(engine, queue, { ...this.care, sweep: 0 });
+      await sweepQueue(engine, queue, { ...this.policy, sweep: 0 });
       const found = (await store.workers(queue)).find(({ id }) => id === session);
       if (!found) return true;
-      const isDead = found.deadline <= store.now() + this.care.lease;
+      const isDead = found.deadline <= store.now() + this.policy.lease;
       if (!isDead) return false;
-      await new Promise((resolve) => setTimeout(resolve, found.deadline < 0 ? 0 : this.care.sweep));
+      await new Promise((resolve) => setTimeout(resolve, found.deadline < 0 ? 0 : this.policy.sweep));
     }
     return false;
   }

@@ -13,10 +13,10 @@ import type { Supervisor } from './supervisor.js';
 const HUNG = 60_000;
 
 export interface WorqrSessionSetup {
-  desk: OpenConnection;
+  connection: OpenConnection;
   options: ResolvedOptions;
   supervisor: Supervisor;
-  care: SweepPolicy;
+  policy: SweepPolicy;
   /** Told once, when the worker was declared dead by others. */
   lost: (error: CroreError) => void;
   /** Told of trouble that no caller could be told of. */
@@ -27,7 +27,7 @@ export interface WorqrSessionSetup {
 export class WorqrSession {
   readonly #setup: WorqrSessionSetup;
   readonly #name: string;
-  readonly #posts = new Map<string, QueueSession>();
+  readonly #queueSessions = new Map<string, QueueSession>();
   /** Names of the sessions at queues, from before they are opened until they are surely ended. */
   readonly #sessions = new Map<string, string>();
   readonly #joining = new Map<string, Promise<void>>();
@@ -41,9 +41,9 @@ export class WorqrSession {
 
   /** Takes a place on the roll. A permanent worker that starts again takes over from whoever had its name. */
   async start(): Promise<void> {
-    const { desk, options, supervisor } = this.#setup;
+    const { connection, options, supervisor } = this.#setup;
     if (options.permanent) await supervisor.fail(options.workerId);
-    await desk.store.join(WORKER_REGISTRY, this.#name, { lease: options.lease, info: this.#info(), raw: true });
+    await connection.store.join(WORKER_REGISTRY, this.#name, { lease: options.lease, info: this.#info(), raw: true });
     this.#beat(WORKER_REGISTRY, this.#name);
   }
 
@@ -51,21 +51,21 @@ export class WorqrSession {
     return this.#over !== undefined;
   }
 
-  get posts(): ReadonlyMap<string, QueueSession> {
-    return this.#posts;
+  get queueSessions(): ReadonlyMap<string, QueueSession> {
+    return this.#queueSessions;
   }
 
-  post(queue: string): QueueSession {
+  queueSession(queue: string): QueueSession {
     if (this.#over) throw this.#over;
-    const post = this.#posts.get(queue);
-    if (!post)
+    const queueSession = this.#queueSessions.get(queue);
+    if (!queueSession)
       throw new CroreError('NOT_WORKING', `the worker does not work on queue '${queue}': call startWork first`);
-    return post;
+    return queueSession;
   }
 
   /** Opens a session at a queue. */
   work(queue: string): Promise<void> {
-    if (this.#posts.has(queue)) return Promise.resolve();
+    if (this.#queueSessions.has(queue)) return Promise.resolve();
     const known = this.#joining.get(queue);
     if (known) return known;
     const joining = this.#join(queue).finally(() => this.#joining.delete(queue));
@@ -79,7 +79,7 @@ export class WorqrSession {
     if (this.#over) return;
     this.#leave(queue);
     await this.#endSession(queue);
-    await this.#setup.desk.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info());
+    await this.#setup.connection.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info());
   }
 
   /** Ends every session; all that is held goes back. */
@@ -94,40 +94,40 @@ export class WorqrSession {
    * cares for answers that were lost.
    */
   async beat(): Promise<void> {
-    const { desk, options } = this.#setup;
+    const { connection, options } = this.#setup;
     const { lease } = options;
     const sessions = [
       { queue: WORKER_REGISTRY, worker: this.#name, lease },
-      ...[...this.#posts.values()].map((post) => post.session),
+      ...[...this.#queueSessions.values()].map((queueSession) => queueSession.session),
     ];
-    const alive = await desk.store.heartbeat(sessions);
+    const alive = await connection.store.heartbeat(sessions);
     const ours = ({ queue, worker }: WorkerSession) =>
-      queue === WORKER_REGISTRY || this.#posts.get(queue)?.session.worker === worker;
+      queue === WORKER_REGISTRY || this.#queueSessions.get(queue)?.session.worker === worker;
     if (alive.some((one, i) => !one && ours(sessions[i]!))) this.#lose();
-    for (const post of [...this.#posts.values()]) await post.settleDoubts();
+    for (const queueSession of [...this.#queueSessions.values()]) await queueSession.settleDoubts();
   }
 
   async #join(queue: string): Promise<void> {
-    const { desk, options, care, supervisor } = this.#setup;
+    const { connection, options, policy, supervisor } = this.#setup;
     await this.#endSession(queue); // one that a failed call may have left
     const session = { queue, worker: sessionName(options.workerId), lease: options.lease };
     this.#sessions.set(queue, session.worker);
     // Whoever looks for the work of a dead worker must find its queues on the roll: so they stand there first.
-    if (!(await desk.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info()))) throw this.#lose();
-    await desk.store.join(queue, session.worker, { lease: options.lease, info: this.#info(), raw: true });
+    if (!(await connection.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info()))) throw this.#lose();
+    await connection.store.join(queue, session.worker, { lease: options.lease, info: this.#info(), raw: true });
     if (this.#over) {
       await supervisor.failSession(queue, session.worker);
       throw this.#over;
     }
-    this.#posts.set(queue, new QueueSession(desk.store, session, options.binary, () => this.#lose()));
-    this.#unwatch.set(queue, desk.engine.maintenance.watch(queue, care));
+    this.#queueSessions.set(queue, new QueueSession(connection.store, session, options.binary, () => this.#lose()));
+    this.#unwatch.set(queue, connection.engine.maintenance.watch(queue, policy));
     this.#beat(queue, session.worker);
   }
 
   #beat(queue: string, worker: string): void {
-    const { desk, options, trouble } = this.#setup;
+    const { connection, options, trouble } = this.#setup;
     const late = new CroreError('STORE_UNREACHABLE', 'no heartbeat gets through and the lease is about to end');
-    desk.heartbeat.add(
+    connection.heartbeat.add(
       { queue, worker, lease: options.lease, beat: options.heartbeatEvery, hung: HUNG },
       {
         lost: () => void this.#lose(),
@@ -152,9 +152,9 @@ export class WorqrSession {
 
   async #fail(reason: CroreError): Promise<void> {
     this.#over = reason;
-    const { desk, supervisor } = this.#setup;
-    for (const queue of [...this.#posts.keys()]) this.#leave(queue);
-    desk.heartbeat.remove(this.#name);
+    const { connection, supervisor } = this.#setup;
+    for (const queue of [...this.#queueSessions.keys()]) this.#leave(queue);
+    connection.heartbeat.remove(this.#name);
     await supervisor.failSessions(this.#name, [...this.#sessions]);
   }
 
@@ -166,12 +166,12 @@ export class WorqrSession {
   }
 
   #leave(queue: string): void {
-    const post = this.#posts.get(queue);
-    if (!post) return;
-    this.#posts.delete(queue);
+    const queueSession = this.#queueSessions.get(queue);
+    if (!queueSession) return;
+    this.#queueSessions.delete(queue);
     this.#unwatch.get(queue)?.();
     this.#unwatch.delete(queue);
-    this.#setup.desk.heartbeat.remove(post.session.worker);
+    this.#setup.connection.heartbeat.remove(queueSession.session.worker);
   }
 
   #info(): string {

@@ -34,12 +34,12 @@ const SLOW_POLL = 5_000;
 export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   readonly #options: ResolvedOptions;
   readonly #link: StoreConnection;
-  readonly #voice: EventBridge;
+  readonly #bridge: EventBridge;
   readonly #supervisor: Supervisor;
   /** What a started worker does again and again. */
   readonly #duties: NodeJS.Timeout[] = [];
   #debugTimer: NodeJS.Timeout | undefined;
-  #member: WorqrSession | undefined;
+  #session: WorqrSession | undefined;
   #starting: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -50,16 +50,16 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     this.#link = new StoreConnection(
       open,
       timeout,
-      (error, what) => this.#voice.trouble(error, what),
-      (queue, tokens) => this.#member?.posts.get(queue)?.forget(tokens),
+      (error, what) => this.#bridge.trouble(error, what),
+      (queue, tokens) => this.#session?.queueSessions.get(queue)?.forget(tokens),
     );
-    this.#supervisor = new Supervisor(() => this.#link.desk(), sweepPolicyOf(this.#options));
-    this.#voice = new EventBridge({
+    this.#supervisor = new Supervisor(() => this.#link.connection(), sweepPolicyOf(this.#options));
+    this.#bridge = new EventBridge({
       emitter: this,
       link: this.#link,
       timeout,
       binary,
-      isWorking: (queue) => this.#member?.posts.has(queue) === true,
+      isWorking: (queue) => this.#session?.queueSessions.has(queue) === true,
       look: (queue) => this.#attempt(`looking at queue '${queue}'`, () => this.requestWork(queue)),
     });
     if (debug !== undefined) this.#debugTimer = this.#every(debug, 'debug', () => this.#debug()).unref();
@@ -77,7 +77,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
 
   /** Names of the queues in which tasks wait. */
   async getQueues(): Promise<string[]> {
-    const { store } = await this.#link.desk();
+    const { store } = await this.#link.connection();
     const names = await store.queues();
     const counts = await Promise.all(names.map((name) => store.raw.count(name)));
     return names.filter((_name, i) => counts[i]! > 0);
@@ -116,7 +116,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
 
   /** Starts this worker; it has to be started before it can work, and again after it was lost or failed. */
   startWorker(): Promise<void> {
-    if (this.#member) return Promise.resolve();
+    if (this.#session) return Promise.resolve();
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined;
     });
@@ -141,9 +141,9 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   /** Works on a queue from now on: `work` events come, and `dequeue` is allowed. */
   async startWork(queue: string): Promise<void> {
     checkName(queue, 'queue name');
-    const member = this.#started('startWork');
-    await this.#voice.open(queue);
-    await member.work(queue);
+    const session = this.#started('startWork');
+    await this.#bridge.open(queue);
+    await session.work(queue);
     await this.requestWork(queue);
   }
 
@@ -151,21 +151,21 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   async requestWork(queue: string): Promise<void> {
     const { store } = await this.#at(queue);
     const count = await store.raw.waiting(queue);
-    if (count > 0) this.#voice.work(queue, count);
+    if (count > 0) this.#bridge.work(queue, count);
   }
 
   /** Works on a queue no longer; what this worker has in process there goes back to the front. */
   async stopWork(queue: string): Promise<void> {
     await this.#at(queue);
-    await this.#member?.stop(queue);
-    this.#voice.release(queue);
+    await this.#session?.stop(queue);
+    this.#bridge.release(queue);
   }
 
   /** The next task as a process of this worker, or null when none waits. Calls made together travel together. */
   dequeue(queue: string): Promise<Process<Task> | null> {
     return this.#call(() => {
       checkName(queue, 'queue name');
-      return this.#started('dequeue').post(queue).take() as Promise<Process<Task> | null>;
+      return this.#started('dequeue').queueSession(queue).take() as Promise<Process<Task> | null>;
     });
   }
 
@@ -189,7 +189,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   /** Ids of all processes with this task, in every queue. Costs time in proportion to what is in process. */
   async getMatchingProcesses(task: string | Bytes): Promise<string[]> {
     const bytes = toBytes(task);
-    const { store } = await this.#link.desk();
+    const { store } = await this.#link.connection();
     const matching = async (queue: string) =>
       (await store.raw.findLeased(queue, bytes)).map((token) => processId(queue, token));
     return (await Promise.all((await store.queues()).map(matching))).flat();
@@ -198,9 +198,9 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   /** Ends a worker, by default this one: all it has in process goes back to the front of its queues. */
   async failWorker(workerId: string = this.#options.workerId): Promise<void> {
     checkName(workerId, 'workerId');
-    await this.#link.desk();
+    await this.#link.connection();
     // Our own is known by more than its name: one that is started meanwhile is not meant.
-    if (workerId === this.#options.workerId && this.#member) await this.#dismiss()?.end();
+    if (workerId === this.#options.workerId && this.#session) await this.#dismiss()?.end();
     else await this.#supervisor.fail(workerId);
   }
 
@@ -216,27 +216,27 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   }
 
   async #start(): Promise<void> {
-    const desk = await this.#link.desk();
-    const member = new WorqrSession({
-      desk,
+    const connection = await this.#link.connection();
+    const session = new WorqrSession({
+      connection,
       options: this.#options,
       supervisor: this.#supervisor,
-      care: sweepPolicyOf(this.#options),
+      policy: sweepPolicyOf(this.#options),
       lost: (error) => {
-        if (this.#member === member) this.#dismiss();
-        this.#voice.trouble(error, 'worker');
+        if (this.#session === session) this.#dismiss();
+        this.#bridge.trouble(error, 'worker');
       },
-      trouble: (error, what) => this.#voice.trouble(error, what),
+      trouble: (error, what) => this.#bridge.trouble(error, what),
     });
-    await member.start();
-    if (member.isOver) return;
-    this.#member = member;
+    await session.start();
+    if (session.isOver) return;
+    this.#session = session;
     const { cleanup, heartbeatEvery: beat } = this.#options;
     this.#duties.push(
       // The one timer that keeps a process alive: a worker waits for work.
       this.#every(SLOW_POLL, 'looking for work', () => this.#poll()),
       this.#every(cleanup, 'cleanup', () => this.#supervisor.cleanup()).unref(),
-      this.#every(beat, 'heartbeat', () => member.beat()).unref(),
+      this.#every(beat, 'heartbeat', () => session.beat()).unref(),
     );
     this.#attempt('cleanup', () => this.#supervisor.cleanup());
   }
@@ -245,36 +245,36 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     await this.#starting?.catch(() => {});
     await this.#dismiss()
       ?.end()
-      .catch((error: Error) => this.#voice.trouble(error, 'closing'));
+      .catch((error: Error) => this.#bridge.trouble(error, 'closing'));
     clearInterval(this.#debugTimer);
-    this.#voice.close();
+    this.#bridge.close();
     await this.#link.close();
   }
 
   /** There is no started worker any more; returns the one there was. */
   #dismiss(): WorqrSession | undefined {
-    const member = this.#member;
-    this.#member = undefined;
+    const session = this.#session;
+    this.#session = undefined;
     for (const timer of this.#duties.splice(0)) clearInterval(timer);
-    return member;
+    return session;
   }
 
   /** The store, where nothing has to be waited for. */
   #ready(queue: string): OpenConnection | undefined {
     checkName(queue, 'queue name');
-    return this.#voice.settled(queue) ? undefined : this.#link.opened;
+    return this.#bridge.settled(queue) ? undefined : this.#link.opened;
   }
 
-  /** The store, once news of this queue that somebody here waits for can no longer be missed. */
+  /** The store, once event of this queue that somebody here waits for can no longer be missed. */
   async #at(queue: string): Promise<OpenConnection> {
     checkName(queue, 'queue name');
-    for (let on = this.#voice.settled(queue); on; on = this.#voice.settled(queue)) await on;
-    return this.#link.desk();
+    for (let on = this.#bridge.settled(queue); on; on = this.#bridge.settled(queue)) await on;
+    return this.#link.connection();
   }
 
   #started(verb: string): WorqrSession {
     if (this.#closing) throw new CroreError('CLOSED', 'this Worqr has been closed');
-    if (this.#member) return this.#member;
+    if (this.#session) return this.#session;
     throw new CroreError('NOT_STARTED', `${verb}: the worker is not started, call startWorker first`);
   }
 
@@ -292,20 +292,20 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   }
 
   async #poll(): Promise<void> {
-    for (const [queue, post] of [...(this.#member?.posts ?? [])]) {
-      if (await post.isIdle()) await this.requestWork(queue);
+    for (const [queue, queueSession] of [...(this.#session?.queueSessions ?? [])]) {
+      if (await queueSession.isIdle()) await this.requestWork(queue);
     }
   }
 
   async #debug(): Promise<void> {
     if (this.listenerCount('debug') === 0) return;
-    const { store } = await this.#link.desk();
-    const pictures = [...(this.#member?.posts ?? [])].map(async ([queue, { inHand }]) => ({
+    const { store } = await this.#link.connection();
+    const pictures = [...(this.#session?.queueSessions ?? [])].map(async ([queue, { inHand }]) => ({
       queue,
       waiting: await store.raw.count(queue),
       processes: inHand.size,
     }));
-    const started = this.#member !== undefined;
+    const started = this.#session !== undefined;
     const info: DebugInfo = { workerId: this.#options.workerId, started, queues: await Promise.all(pictures) };
     this.emit('debug', info);
   }
@@ -327,7 +327,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   /** For what no caller waits for. */
   #attempt(what: string, run: () => Promise<void>): void {
     run().catch((error: Error) => {
-      if (!this.#closing) this.#voice.trouble(error, what);
+      if (!this.#closing) this.#bridge.trouble(error, what);
     });
   }
 }

@@ -121,6 +121,8 @@ describe('a secret', () => {
       'grpc://user:secret@localhost',
       'grpc://:sec@ret@localhost:1',
       'http://user:secret@localhost',
+      'sqlite://user:secret@localhost/x',
+      'redis+sentinel://localhost:1/main?sentinelPassword=secret',
     ];
     const answers = await runMany(urls.map((url) => ['queue', 'ls', '--store', url]));
     for (const [i, { code, err }] of answers.entries()) {

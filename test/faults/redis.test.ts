@@ -215,7 +215,11 @@ describe('a Redis that fails', ROUNDS, () => {
     await redis.client.config('SET', 'maxmemory', '1mb');
     const later = await use(redis.url);
     await expect(later.queue('full').add('one more')).rejects.toMatchObject({ code: 'STORE_FULL' });
-    later.queue('full').work(async () => {}, { concurrency: 5, ...FAST, ...quiet });
+    const handler = async (job: { progress(value: unknown): Promise<void>; log(line: string): Promise<void> }) => {
+      await job.progress(50);
+      await job.log('half');
+    };
+    later.queue('full').work(handler, { concurrency: 5, ...FAST, ...quiet });
     await until('all done though memory is full', async () => (await later.queue('full').count()).done === 50);
     const server = await startServer({ url: redis.url, grace: 100 });
     const client = await use(`grpc://${server.address}`);

@@ -1,4 +1,4 @@
-import { renameSync, rmSync } from 'node:fs';
+import { renameSync, rmSync, truncateSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { openDatabase } from '../../dist/store/sqlite/driver.js';
@@ -35,6 +35,7 @@ describe('a SQLite file', ROUNDS, () => {
         renameSync(`${path}-wal`, `${path}.moved-wal`);
       },
     ],
+    ['emptied', (path: string) => truncateSync(path)],
     ['robbed of its log', (path: string) => rmSync(`${path}-wal`)],
   ])('that is %s answers nothing as accepted', async (_how, remove) => {
     store = await freshSqlite();

@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { open } from '../../dist/index.js';
@@ -275,6 +276,57 @@ describe('memory', () => {
     const lakh = new Lakh(server.address);
     cleanups.push(() => lakh.close());
     await lakh.work('q', [{ id: 'x', name: 'q' }]);
+  });
+});
+
+describe('requests that are not done', () => {
+  it('whole messages of calls that go on are bounded like half-sent ones', async () => {
+    const server = await serve({ limits: { ...LIMITS, buffered: 8 * 1024 * 1024 } });
+    const wire = await Wire.dial(server.address);
+    cleanups.push(() => wire.socket.destroy());
+    const size = 150_000;
+    const whole = Buffer.concat([Buffer.from([0, 0, size >> 16, (size >> 8) & 255, size & 255]), Buffer.alloc(size)]);
+    const isRefused = () => wire.heard.some(({ type, flags }) => type === HEADERS && flags & END_STREAM);
+    for (let id = 1; id < 60 && !isRefused(); id += 2) {
+      wire.open(id, '/crore.v1.Crore/Add');
+      await until('an open window', () => isRefused() || wire.room(id) >= whole.length);
+      for (let at = 0; at < whole.length; at += 16_000) wire.data(id, whole.subarray(at, at + 16_000));
+    }
+    await until('one is refused', isRefused);
+  });
+
+  it('compressed messages are refused before they are unpacked', async () => {
+    const server = await serve();
+    const body = gzipSync(JSON.stringify({ queue: 'q', jobs: [] }));
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    const answer = await fetch(`${server.http}/crore.v1.Crore/Add`, { method: 'POST', headers, body });
+    expect(answer.status).toBe(501);
+    expect(await answer.text()).toContain('gzip');
+  });
+
+  it('one connection that asks again and again and reads nothing is served once at a time', async () => {
+    const store = await openStore('sqlite::memory:', { timeout: 10_000 });
+    let running = 0;
+    let most = 0;
+    const list: typeof store.list = async (...args) => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setImmediate(resolve));
+      running -= 1;
+      return store.list(...args);
+    };
+    const counted = new Proxy(store, {
+      get: (target, key) => {
+        const value = key === 'list' ? list : Reflect.get(target, key, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const server = await serve({ store: counted });
+    const body = '{"queue":"q","state":"STATE_READY"}';
+    const head = `POST /crore.v1.Crore/List HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\n`;
+    const one = `${head}content-length: ${body.length}\r\n\r\n${body}`;
+    const heard = await say(server.http.replace('http://', ''), one.repeat(20), 1_000);
+    expect(heard.match(/HTTP\/1\.1 200/g)).toHaveLength(20);
+    expect(most).toBe(1);
   });
 });
 

@@ -105,7 +105,7 @@ function resolve(queue: string, executable: string[] | undefined, options: WorkL
     stdin: options.stdin === true,
     result: options.result === true,
     json: options.json === true,
-    verdict: exitOutcomes(options.exitCodes ?? []),
+    outcome: exitOutcomes(options.exitCodes ?? []),
     timeout: checkTimer(duration(options.timeout, '--timeout'), '--timeout', 1),
     grace: checkTimer(duration(options.grace, '--grace'), '--grace', 0) ?? GRACE,
     lease,

@@ -21,7 +21,7 @@ export interface ChildJobSettings {
   result: boolean;
   /** Standard output is ours alone: that of children goes to standard error. */
   json: boolean;
-  verdict: (code: number) => ExitOutcome;
+  outcome: (code: number) => ExitOutcome;
   timeout: number | undefined;
   grace: number;
   /** How long the lease outlives the last beat. */
@@ -31,7 +31,7 @@ export interface ChildJobSettings {
 /** Why we ended a child ourselves. */
 type Ending = 'stopped' | 'lost' | 'timeout';
 
-/** What came of it: the verdict, or that the job goes back, or that it was no longer ours. */
+/** What came of it: the outcome, or that the job goes back, or that it was no longer ours. */
 export interface Report {
   outcome: ExitOutcome | 'released' | 'lost';
   code: number;
@@ -106,14 +106,14 @@ export class ChildJob {
     this.#child.end(graceMs);
   }
 
-  /** An end that we brought about is no verdict of the executable, unless it says that it was done, or that there is no hope. */
+  /** An end that we brought about is no outcome of the executable, unless it says that it was done, or that there is no hope. */
   #outcome({ code, signal }: ChildExit): Report['outcome'] {
     if (this.#ending === 'lost') return 'lost';
-    const verdict = this.#settings.verdict(code);
-    const own = signal === '' && verdict !== 'retry';
-    if (this.#ending === 'stopped') return own ? verdict : 'released';
-    if (this.#ending === 'timeout') return own && verdict === 'dead' ? 'dead' : 'retry';
-    return verdict;
+    const outcome = this.#settings.outcome(code);
+    const own = signal === '' && outcome !== 'retry';
+    if (this.#ending === 'stopped') return own ? outcome : 'released';
+    if (this.#ending === 'timeout') return own && outcome === 'dead' ? 'dead' : 'retry';
+    return outcome;
   }
 
   #report(outcome: ChildExit): Report {
@@ -135,7 +135,7 @@ export class ChildJob {
         return undefined;
       case 'lost':
         // Where the lease still stands after all, a good end counts and any other gives the job back.
-        if (signal === '' && this.#settings.verdict(code) === 'done')
+        if (signal === '' && this.#settings.outcome(code) === 'done')
           return last === undefined ? undefined : readValue(last);
         throw new Error(how);
       case 'retry':

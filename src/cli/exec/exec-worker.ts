@@ -31,7 +31,7 @@ export class ExecWorker {
   readonly #queue: Queue;
   readonly #guard: OrphanGuard;
   readonly #mark = randomBytes(20).toString('hex');
-  readonly #errands = new Set<ChildJob>();
+  readonly #childJobs = new Set<ChildJob>();
   readonly #stopped: Promise<void>;
   #worker: Worker<unknown> | undefined;
   #stop!: () => void;
@@ -73,21 +73,23 @@ export class ExecWorker {
     this.#stopping = true;
     this.#code = code;
     void this.#worker?.close();
-    for (const errand of this.#errands) errand.stop();
+    for (const childJob of this.#childJobs) childJob.stop();
     this.#stop();
   }
 
   signalChildren(name: NodeJS.Signals): void {
-    for (const errand of this.#errands) errand.signalGroup(name);
+    for (const childJob of this.#childJobs) childJob.signalGroup(name);
   }
 
   async #serve(job: ActiveJob<unknown>): Promise<unknown> {
     if (this.#stopping || (this.settings.until === 'one' && this.#taken > 0)) return job.release();
     this.#taken += 1;
     try {
-      const errand = this.#begin(job);
-      this.#errands.add(errand);
-      return await errand.run((report) => this.events.ended(job, report)).finally(() => this.#errands.delete(errand));
+      const childJob = this.#begin(job);
+      this.#childJobs.add(childJob);
+      return await childJob
+        .run((report) => this.events.ended(job, report))
+        .finally(() => this.#childJobs.delete(childJob));
     } catch (error) {
       if (!(error instanceof CannotStart)) throw error;
       this.events.trouble(error.message);
@@ -109,7 +111,7 @@ export class ExecWorker {
   async #watchForEnd(worker: Worker<unknown>): Promise<void> {
     await worker.ready();
     while (!this.#stopping) {
-      if (this.#errands.size === 0 && (await this.#isEmpty().catch(() => false))) this.stop(0);
+      if (this.#childJobs.size === 0 && (await this.#isEmpty().catch(() => false))) this.stop(0);
       else await new Promise((resolve) => setTimeout(resolve, LOOK));
     }
   }
@@ -122,7 +124,7 @@ export class ExecWorker {
   async #isEmpty(): Promise<boolean> {
     const taken = this.#taken;
     if ((await this.#holds()) || (await this.#hasWork()) || (await this.#holds())) return false;
-    return taken === this.#taken && this.#errands.size === 0;
+    return taken === this.#taken && this.#childJobs.size === 0;
   }
 
   async #holds(): Promise<boolean> {

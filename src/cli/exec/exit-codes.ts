@@ -10,14 +10,14 @@ const CUSTOM: Readonly<Record<number, ExitOutcome>> = { 0: 'done', 75: 'retry', 
 export function exitOutcomes(texts: readonly string[]): (code: number) => ExitOutcome {
   const table: Record<number, ExitOutcome> = { ...CUSTOM };
   for (const text of texts.flatMap((each) => each.split(','))) {
-    const [, code, verdict] = /^\s*(\d{1,3})\s*=\s*(\w+)\s*$/.exec(text) ?? [];
-    if (code === undefined || Number(code) > 255 || !VERDICTS.includes(verdict as ExitOutcome)) {
+    const [, code, outcome] = /^\s*(\d{1,3})\s*=\s*(\w+)\s*$/.exec(text) ?? [];
+    if (code === undefined || Number(code) > 255 || !VERDICTS.includes(outcome as ExitOutcome)) {
       throw new CroreError(
         'BAD_OPTION',
         `--exit-codes '${text}' must be a code from 0 to 255 and what it means, such as 3=done, 4=dead or 5=retry`,
       );
     }
-    table[Number(code)] = verdict as ExitOutcome;
+    table[Number(code)] = outcome as ExitOutcome;
   }
   return (code) => table[code] ?? 'retry';
 }

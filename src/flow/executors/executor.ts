@@ -32,7 +32,7 @@ export interface NodeOutcome {
   /** Where it ran. */
   worker?: string;
   slot?: number;
-  /** Its own time, where it ran elsewhere. */
+  /** Its own time, where it ran remote. */
   seconds?: number;
   /** It died with its worker: not charged as an attempt, up to a few times. */
   crashed?: boolean;

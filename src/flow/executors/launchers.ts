@@ -14,7 +14,7 @@ export interface Launch {
 
 interface LaunchersOptions {
   flow: string;
-  elsewhere: RemoteExecutor;
+  remote: RemoteExecutor;
   watchers: readonly Watcher[];
 }
 
@@ -77,7 +77,7 @@ export class Launchers {
 
   /** A worker that has done its share, or that died after it had worked, is replaced; one that never came is a failure. */
   #ended(launch: Launch, how: string, clean: boolean, complaint: string, lasted: number): void {
-    const worked = clean || (lasted > 5_000 && this.options.elsewhere.seen);
+    const worked = clean || (lasted > 5_000 && this.options.remote.seen);
     this.#failures = worked ? 0 : this.#failures + 1;
     const why = `launcher '${launch.template}': the worker ended (${how})${complaint === '' ? '' : `: ${complaint.split('\n').at(-1)}`}`;
     if (!clean) for (const watcher of this.options.watchers) watcher.said?.(why);

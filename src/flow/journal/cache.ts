@@ -122,7 +122,7 @@ export class Cache {
       if (verdicts.has(one)) continue;
       const rerun: number[] = [];
       for (let e = upAt[one]!; e < upAt[one + 1]!; e++) if (verdicts.get(ups[e]!)!.runs) rerun.push(ups[e]!);
-      verdicts.set(one, this.#verdict(one, rerun));
+      verdicts.set(one, this.#decision(one, rerun));
     }
     return verdicts.get(node)!;
   }
@@ -136,7 +136,7 @@ export class Cache {
     return wanted.size === 1 ? [node] : [...this.graph.order].filter((one) => wanted.has(one));
   }
 
-  #verdict(node: number, rerun: readonly number[]): CacheDecision {
+  #decision(node: number, rerun: readonly number[]): CacheDecision {
     const { ids, specs } = this.graph;
     const { outputs, cache } = specs[node]!.options;
     const memory = this.memories.get(ids[node]!);

@@ -19,7 +19,7 @@ const PLAIN = 2_000;
 /** Failures told again at the end. */
 const SHOWN = 20;
 
-/** What a person sees: a line that changes on a terminal, plain lines elsewhere; failures when they happen and at the end. */
+/** What a person sees: a line that changes on a terminal, plain lines remote; failures when they happen and at the end. */
 export class Progress implements Watcher {
   #run: Run | undefined;
   #timer: NodeJS.Timeout | undefined;

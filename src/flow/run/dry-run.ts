@@ -10,7 +10,7 @@ import { findNode, type StartOptions } from './start.js';
 /** What would run, in the order it would start if every node took the same time; cached nodes say so. */
 export async function dryRun(graph: Graph, options: StartOptions): Promise<string> {
   const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only));
-  const verdict = await verdicts(graph, options);
+  const decision = await verdicts(graph, options);
   const scheduler = new NodeScheduler(graph, computeWeights(graph), 1_000_000_000);
   for (let i = 0; i < graph.ids.length; i++) if (only && !only.has(i)) scheduler.settle(i, DONE);
   scheduler.begin();
@@ -19,7 +19,7 @@ export async function dryRun(graph: Graph, options: StartOptions): Promise<strin
     const started: number[] = [];
     for (let node = scheduler.next(); node >= 0; node = scheduler.next()) started.push(node);
     for (const node of started) {
-      const cached = verdict(node) === false ? '  (cached)' : '';
+      const cached = decision(node) === false ? '  (cached)' : '';
       lines.push(`${String(wave).padStart(4)}  ${graph.ids[node]}  ${shown(graph.specs[node]!)}${cached}\n`);
       scheduler.free(node, true);
       scheduler.end(node, DONE);

@@ -21,7 +21,7 @@ export interface RunSetup {
   /** Results have to survive this process: they must be JSON. */
   durable: boolean;
   executors: Record<'shell' | 'function' | 'queue', Executor>;
-  elsewhere?: RemoteExecutor;
+  remote?: RemoteExecutor;
   cache?: Cache;
   keepGoing: boolean;
   watchers: readonly Watcher[];
@@ -84,7 +84,7 @@ export class Run {
       random: setup.random ?? Math.random,
       again: (task, uncharged) => this.#again(task, true, uncharged),
     });
-    if (setup.elsewhere) setup.elsewhere.onRoom = () => this.#soon();
+    if (setup.remote) setup.remote.onRoom = () => this.#soon();
   }
 
   /** Why everything was stopped, if it was. */
@@ -169,8 +169,8 @@ export class Run {
       this.#start(node, true);
       return true;
     }
-    const { elsewhere } = this.#setup;
-    if (!elsewhere || this.scheduler.ready === 0 || elsewhere.room <= 0) return false;
+    const { remote } = this.#setup;
+    if (!remote || this.scheduler.ready === 0 || remote.room <= 0) return false;
     const away = this.scheduler.nextElsewhere();
     if (away >= 0) this.#start(away, false);
     return away >= 0;
@@ -194,9 +194,9 @@ export class Run {
 
   #execute(task: NodeTask): void {
     for (const watcher of this.#setup.watchers) watcher.started?.(task);
-    const { executors, elsewhere } = this.#setup;
+    const { executors, remote } = this.#setup;
     const { kind } = task.spec.work;
-    const executor = task.here || kind === 'queue' ? executors[kind] : elsewhere!;
+    const executor = task.here || kind === 'queue' ? executors[kind] : remote!;
     const outcome = executor.run(task);
     if (!(outcome instanceof Promise)) {
       this.#over(task, outcome, false);

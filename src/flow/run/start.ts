@@ -94,10 +94,10 @@ export class Started {
       this.run.abort(new CroreError('LEASE_LOST', `flow '${this.info.id}' was taken over by another runner`));
   }
 
-  /** Offers that nobody took are of no use to anybody; of an interrupted flow, what runs elsewhere may be used later. */
+  /** Offers that nobody took are of no use to anybody; of an interrupted flow, what runs remote may be used later. */
   async #clean(engine: Engine): Promise<void> {
     const over = this.run.halted === undefined || this.run.halted === CANCELLED;
-    if (over && this.parts.elsewhere?.seen) await engine.store.obliterate(queueOf(this.info.id)).catch(() => {});
+    if (over && this.parts.remote?.seen) await engine.store.obliterate(queueOf(this.info.id)).catch(() => {});
     await engine.close();
   }
 }
@@ -108,7 +108,7 @@ interface Parts {
   journal: Journal;
   cache: Cache | undefined;
   engine: Engine | undefined;
-  elsewhere: RemoteExecutor | undefined;
+  remote: RemoteExecutor | undefined;
   executors: Executor[];
   launchers: Launchers | undefined;
   watchers: readonly Watcher[];
@@ -138,7 +138,7 @@ export async function startFlow(graph: Graph, options: StartOptions): Promise<St
     const shared = { env: graph.env, cwd, renewal: options.renewal ?? NEVER };
     const rounds = countFailures(ends);
     const away = { engine: engine!, flow: info.id, env: graph.env, cwd, module: options.module, rounds };
-    const elsewhere = engine ? new RemoteExecutor(away) : undefined;
+    const remote = engine ? new RemoteExecutor(away) : undefined;
     const executors = {
       shell: new ShellExecutor({ flow: info.id, ...shared }),
       function:
@@ -154,7 +154,7 @@ export async function startFlow(graph: Graph, options: StartOptions): Promise<St
       journal,
       durable: options.store !== undefined,
       executors,
-      elsewhere,
+      remote,
       cache,
       keepGoing: options.keepGoing === true,
       watchers,
@@ -163,12 +163,12 @@ export async function startFlow(graph: Graph, options: StartOptions): Promise<St
     });
     const launches = options.launches ?? [];
     const launchers =
-      launches.length > 0 ? new Launchers(launches, { flow: info.id, elsewhere: elsewhere!, watchers }) : undefined;
+      launches.length > 0 ? new Launchers(launches, { flow: info.id, remote: remote!, watchers }) : undefined;
     const close = async () => {
       for (const one of opened) await one.close();
     };
-    const all: Executor[] = [...Object.values(executors), ...(elsewhere ? [elsewhere] : [])];
-    return new Started(run, info, { journal, cache, engine, elsewhere, executors: all, launchers, watchers, close });
+    const all: Executor[] = [...Object.values(executors), ...(remote ? [remote] : [])];
+    return new Started(run, info, { journal, cache, engine, remote, executors: all, launchers, watchers, close });
   } catch (error) {
     await journal.finish('interrupted', {}).catch(() => {});
     for (const one of opened) await one.close().catch(() => {});

@@ -1,6 +1,9 @@
 import { CallError } from '../status.js';
 
-/** Counts the bytes of unfinished messages that are kept in memory: those of one connection, which also count for the whole server. */
+/**
+ * Counts the bytes of requests that are kept in memory, unfinished messages and such that are still worked on: those of one connection,
+ * which also count for the whole server.
+ */
 export class ByteBudget {
   #used = 0;
 
@@ -17,11 +20,22 @@ export class ByteBudget {
   /** Refuses the call that wants more than is left. */
   take(bytes: number): void {
     if (this.#used + bytes > this.limit) {
-      const text = `unfinished messages of ${this.what} take ${this.#used} bytes, ${bytes} more are over the limit of ${this.limit}`;
+      const text = `requests of ${this.what} take ${this.#used} bytes, ${bytes} more are over the limit of ${this.limit}`;
       throw new CallError('RESOURCE_EXHAUSTED', text);
     }
     this.parent?.take(bytes);
     this.#used += bytes;
+  }
+
+  /** Nothing more should be read for now. */
+  get isFull(): boolean {
+    return this.#used >= this.limit || this.parent?.isFull === true;
+  }
+
+  /** Counts what is there already: whoever does so reads on only when there is room again. */
+  add(bytes: number): void {
+    this.#used += bytes;
+    this.parent?.add(bytes);
   }
 
   release(bytes: number): void {

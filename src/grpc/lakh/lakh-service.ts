@@ -20,11 +20,11 @@ export class LakhService {
   readonly #producers = new Set<Producer>();
   readonly #consumers = new Set<Consumer>();
   readonly #closing = new Set<Promise<void>>();
-  readonly #intake: NewJobReader;
+  readonly #newJobs: NewJobReader;
   #foreigners = 0;
 
   constructor(private readonly context: ServerContext) {
-    this.#intake = new NewJobReader(context.lakh);
+    this.#newJobs = new NewJobReader(context.lakh);
   }
 
   handles(path: string): boolean {
@@ -63,7 +63,7 @@ export class LakhService {
   }
 
   #work(call: Call): void {
-    const producer = new Producer(this.context, this.#intake, call);
+    const producer = new Producer(this.context, this.#newJobs, call);
     this.#producers.add(producer);
     call.stream.once('close', () => this.#producers.delete(producer));
   }

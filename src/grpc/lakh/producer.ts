@@ -33,7 +33,7 @@ export class Producer {
 
   constructor(
     private readonly context: ServerContext,
-    private readonly intake: NewJobReader,
+    private readonly newJobs: NewJobReader,
     private readonly call: Call,
   ) {
     this.#names = jobNames(call.rawHeaders, context.limits.names);
@@ -69,17 +69,19 @@ export class Producer {
 
   #rest(): void {
     this.#flushSoon();
-    if (this.#pending > MOST_JOBS || this.#bytes > MOST_BYTES) this.call.pause();
+    const full = this.#bytes > 0 && this.call.budget.isFull;
+    if (this.#pending > MOST_JOBS || this.#bytes > MOST_BYTES || full) this.call.pause();
   }
 
   #take(buffer: Buffer, start: number, end: number): void {
     const wire = readJob(buffer, start, end);
-    const job = this.intake.job(wire, this.#names, this.#now);
+    const job = this.newJobs.job(wire, this.#names, this.#now);
     const batch = this.#batches.get(wire.name);
     if (batch) batch.push(job);
     else this.#batches.set(wire.name, [job]);
     this.#pending += 1;
     this.#bytes += job.payload.length;
+    this.call.budget.add(job.payload.length);
   }
 
   #flushSoon(): void {
@@ -107,6 +109,7 @@ export class Producer {
     this.#under -= 1;
     this.#pending -= jobs.length;
     this.#bytes -= bytes;
+    this.call.budget.release(bytes);
     if (this.#failure !== undefined) this.#fail(this.#failure);
     if (this.#pending < MOST_JOBS / 2 && this.#bytes < MOST_BYTES / 2) this.call.resume();
     this.#flushSoon();

@@ -20,7 +20,7 @@ interface CheckedConnection {
 
 /** Adds through connections of the application, inside its transactions. */
 export class ExternalConnections {
-  readonly #guests = new WeakMap<object, CheckedConnection>();
+  readonly #checked = new WeakMap<object, CheckedConnection>();
 
   constructor(
     /** Our own connection. */
@@ -35,11 +35,11 @@ export class ExternalConnections {
       throw new CroreError('STORE_UNSUPPORTED', `addIn: ${this.shown} is in memory, where no other connection can go`);
     }
     try {
-      const guest = this.#guest(connection, this.path);
-      return guest.db.atomically(() => {
-        this.#check(guest);
-        const outcomes = add(guest.tables, guest.tables.ensure(queue), jobs, limits, now);
-        guest.tables.eventful.clear(); // listeners hear of it as of any foreign commit
+      const external = this.#external(connection, this.path);
+      return external.db.atomically(() => {
+        this.#check(external);
+        const outcomes = add(external.tables, external.tables.ensure(queue), jobs, limits, now);
+        external.tables.eventful.clear(); // listeners hear of it as of any foreign commit
         return outcomes;
       });
     } catch (error) {
@@ -47,8 +47,8 @@ export class ExternalConnections {
     }
   }
 
-  #guest(connection: unknown, path: string): CheckedConnection {
-    const known = this.#guests.get(connection as object);
+  #external(connection: unknown, path: string): CheckedConnection {
+    const known = this.#checked.get(connection as object);
     if (known) return known;
     const db = wrapConnection(connection, 'addIn');
     const { file } = db;
@@ -59,23 +59,23 @@ export class ExternalConnections {
         `addIn: the connection is to ${other}, the queue lives in ${path}; across files use an outbox`,
       );
     }
-    const guest = { db, tables: new Tables(db), trusted: false };
-    this.#guests.set(connection as object, guest);
-    return guest;
+    const external = { db, tables: new Tables(db), trusted: false };
+    this.#checked.set(connection as object, external);
+    return external;
   }
 
-  #check(guest: CheckedConnection): void {
+  #check(external: CheckedConnection): void {
     // Takes the write lock, which also brings the connection to the latest commit or says that it cannot.
-    guest.tables.sql('UPDATE queues SET n = n WHERE n = -1').run();
-    if (!guest.trusted) this.#checkLocks();
-    guest.trusted = true;
-    const pragma = (name: string) => guest.tables.sql(`PRAGMA ${name}`).get()?.[name] as number;
+    external.tables.sql('UPDATE queues SET n = n WHERE n = -1').run();
+    if (!external.trusted) this.#checkLocks();
+    external.trusted = true;
+    const pragma = (name: string) => external.tables.sql(`PRAGMA ${name}`).get()?.[name] as number;
     const version = pragma('user_version');
     if (version !== FORMAT || pragma('application_id') !== APPLICATION_ID) {
       const code = version > FORMAT ? 'STORE_NEWER' : 'STORE_UNSUPPORTED';
       throw new CroreError(code, `addIn: ${this.shown} has format ${version}, this Crore knows ${FORMAT}`);
     }
-    const shadow = guest.tables.sql(SHADOWS).get();
+    const shadow = external.tables.sql(SHADOWS).get();
     if (shadow) {
       throw new CroreError(
         'BAD_OPTION',
@@ -85,7 +85,7 @@ export class ExternalConnections {
   }
 
   /**
-   * The guest holds the write lock: if our own connection can have it, too, the two belong to different copies of SQLite,
+   * The external holds the write lock: if our own connection can have it, too, the two belong to different copies of SQLite,
    * which cannot see each other's locks within one process and would in time destroy the file.
    */
   #checkLocks(): void {

@@ -2,9 +2,9 @@ import { statSync } from 'node:fs';
 import { CroreError } from '../../errors.js';
 
 /** What a path leads to: a file that was deleted and made anew is another one. */
-function identityOf(path: string): string {
+function identityOf(path: string, mayBeEmpty = true): string {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found ? `${found.dev}:${found.ino}` : '';
+  return found && (mayBeEmpty || found.size > 0n) ? `${found.dev}:${found.ino}` : '';
 }
 
 /**
@@ -25,14 +25,15 @@ export class FileIdentity {
 
   /** Two looks at the file system, a few microseconds: cheap beside a commit. */
   check(): void {
-    if (identityOf(this.path) !== this.#file) throw this.#gone('the file');
+    // A database that is open has a header.
+    if (identityOf(this.path, false) !== this.#file) throw this.#gone('the file');
     const log = identityOf(`${this.path}-wal`);
     if (this.#log !== '' && log !== this.#log) throw this.#gone('its log (-wal)');
     this.#log = log;
   }
 
   #gone(what: string): CroreError {
-    const text = `${this.shown}: ${what} was deleted or replaced while it was open; what was done since is lost`;
+    const text = `${this.shown}: ${what} was deleted, emptied or replaced while it was open; what was done since is lost`;
     return new CroreError('STORE_GONE', text);
   }
 }
