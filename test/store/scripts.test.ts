@@ -1,15 +1,13 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type ScriptName, scriptOf } from '../../dist/store/redis/scripts.js';
 import { RedisServer } from '../support/redis.js';
 
-const SHARED = ['lib', 'task_batch'];
-
 describe('scripts for Redis', () => {
   const folder = new URL('../../dist/store/redis/lua/', import.meta.url);
   const names = readdirSync(folder)
-    .map((file) => file.replace(/\.lua$/, '') as ScriptName)
-    .filter((name) => !SHARED.includes(name));
+    .filter((file) => file.endsWith('.lua'))
+    .map((file) => file.replace(/\.lua$/, '') as ScriptName);
 
   it('have all they use in front of them, once, and the server accepts them', async () => {
     const redis = await RedisServer.start();
@@ -32,6 +30,12 @@ describe('scripts for Redis', () => {
     } finally {
       await redis.stop();
     }
+  });
+
+  it('are short: one subject a file', () => {
+    const files = readdirSync(folder, { recursive: true }).map(String).filter((file) => file.endsWith('.lua'));
+    const lines = (file: string) => readFileSync(new URL(file, folder), 'utf8').split('\n').length;
+    expect(files.filter((file) => lines(file) > 165)).toEqual([]);
   });
 });
 

@@ -79,7 +79,9 @@ describe('ways to a Redis', () => {
     await worker.close();
     await queue.list('done');
     await queue.obliterate();
-    await expect(redis.client.duplicate({ username: 'crore', password: 'pw' }).info()).rejects.toThrow('NOPERM');
+    const account = redis.client.duplicate({ username: 'crore', password: 'pw' });
+    cleanups.push(() => account.disconnect());
+    await expect(account.info()).rejects.toThrow('NOPERM');
   });
 
   it('TLS, with the certificates of both sides checked', async () => {

@@ -64,7 +64,7 @@ const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire_schedule: 'add' };
 
 const scripts = new Map<ScriptName, Script>();
 
-/** A script with what it needs of the shared part in front of it. */
+/** A script behind everything it includes. */
 export function scriptOf(name: ScriptName): Script {
   let script = scripts.get(name);
   if (!script) {
@@ -72,49 +72,27 @@ export function scriptOf(name: ScriptName): Script {
     const wrapped = inner ? [`local function ${inner}()`, read(inner), 'end'] : [];
     const tail = TAILS[name] ? [read(TAILS[name])] : [];
     const own = [...wrapped, read(name), ...tail].join('\n');
-    const source = `${sharedFor(own)}\n${own}`;
+    const source = [...includesOf(own), own].join('\n');
     script = { name, source, sha: createHash('sha1').update(source).digest('hex') };
     scripts.set(name, script);
   }
   return script;
 }
 
+/**
+ * The files of lua/lib/ that a text names in its lines `-- include: …`, each once and behind what it includes itself. A script names
+ * what it uses and no more: all functions are made anew with every call, and forty of them cost as much as ten commands.
+ */
+function includesOf(text: string, known = new Set<string>()): string[] {
+  const names = [...text.matchAll(/^-- include: (.*)$/gm)].flatMap(([, list]) => list!.split(' '));
+  return names.flatMap((name) => {
+    if (known.has(name)) return [];
+    known.add(name);
+    const included = read(`lib/${name}`);
+    return [...includesOf(included, known), included];
+  });
+}
+
 function read(name: string): string {
   return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
-}
-
-/** A statement of the shared part: each begins with `local` at the start of a line. */
-interface Piece {
-  text: string;
-  names: string[];
-  words: Set<string>;
-}
-
-let pieces: Piece[] | undefined;
-
-/**
- * The statements that a script needs, by name, and those that these need: a function that is not there need not be made
- * with every call, which for all of them together cost as much as ten commands.
- */
-function sharedFor(own: string): string {
-  pieces ??= ['lib', 'task_batch'].flatMap((name) => read(name).split(/^(?=local )/m)).map(asPiece);
-  const words = wordsOf(own);
-  const needed: string[] = [];
-  // Backwards, for each uses what stands before it.
-  for (const piece of pieces.toReversed()) {
-    if (!piece.names.some((name) => words.has(name))) continue;
-    needed.push(piece.text);
-    for (const word of piece.words) words.add(word);
-  }
-  return needed.reverse().join('');
-}
-
-function asPiece(text: string): Piece {
-  const names = /^local (?:function )?([\w, ]+)/.exec(text)?.[1]?.split(', ') ?? [];
-  return { text, names: names.map((name) => name.trim()), words: wordsOf(text) };
-}
-
-function wordsOf(text: string): Set<string> {
-  const code = text.replace(/--.*$/gm, '').replace(/'[^'\n]*'/g, '');
-  return new Set(code.match(/[a-z_]\w*/gi));
 }

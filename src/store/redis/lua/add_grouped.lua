@@ -1,6 +1,7 @@
 -- add, for jobs of groups with nothing else special about them: ready now, default priority, no key, no upstream.
 -- ARGV: now, bytes of the records, packed list of id, record, group, id, record, group … Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
+-- include: bytes events groups wake
 local fields = cmsgpack.unpack(ARGV[3])
 local n, ids, all = #fields / 3, {}, {}
 for i = 1, n do all[i] = fields[3 * i - 2] end
@@ -31,11 +32,11 @@ begin_groups()
 call('HINCRBY', stem .. 'meta', 'grouped', #ids)
 for _, group in ipairs(order) do
   call('ZADD', stem .. 'group:' .. group, unpack(lines[group]))
-  if call('ZADD', stem .. 'lines', 'NX', 0, group) == 1 then seat(group) end
+  if call('ZADD', stem .. 'lines', 'NX', 0, group) == 1 then enqueue_group(group) end
 end
 if watched() then
   for _, id in ipairs(ids) do event('added', id) end
 end
-weigh(bytes)
+add_bytes(bytes)
 wake()
 return reply

@@ -2,6 +2,7 @@
 -- ARGV: now, bytes of the records, 1 when the ids were made up for this call and cannot be known, packed list of id,
 -- record, id, record … Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
+-- include: bytes events wake
 local fields = cmsgpack.unpack(ARGV[4])
 local ids, n = {}, #fields / 2
 for i = 1, n do ids[i] = fields[2 * i - 1] end
@@ -32,7 +33,7 @@ if watched() then
   end
 end
 if bytes > 0 then
-  weigh(bytes)
+  add_bytes(bytes)
   wake()
 end
 return reply

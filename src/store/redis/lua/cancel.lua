@@ -1,24 +1,25 @@
 -- cancel: ends jobs that have not ended.
 -- ARGV: now, then per job: id, keep-ms, keep-count, unique key to free.
 -- Reply: outbox flag, then per job 1 or 0.
+-- include: allow_oom close_jobs dependencies dequeue_job events runs unique_keys
 allow_oom()
 
 local reply, told = { 0 }, {}
 for p = 2, #ARGV, 4 do
   local id = ARGV[p]
   local size = call('HSTRLEN', stem .. 'jobs', id)
-  local state, run = locate(id)
+  local state, run = find_job(id)
   local open = size > 0 and state ~= 'done' and state ~= 'dead' and state ~= 'cancelled'
   reply[#reply + 1] = open and 1 or 0
   if open then
-    local counts, token = withdraw(id, state, run)
+    local counts, token = dequeue_job(id, state, run)
     if token then call('PUBLISH', stem .. 'signals', 'c' .. token) end
-    if ARGV[p + 3] ~= '' then unlock(ARGV[p + 3], id) end
+    if ARGV[p + 3] ~= '' then free_unique_key(ARGV[p + 3], id) end
     event('cancelled', id, 'cancelled')
-    close('cancelled', { id }, { 'cancelled ' .. counts .. ' ' .. now .. ' cancelled' }, { tonumber(ARGV[p + 1]) }, tonumber(ARGV[p + 2]))
+    close_jobs('cancelled', { id }, { 'cancelled ' .. counts .. ' ' .. now .. ' cancelled' }, { tonumber(ARGV[p + 1]) }, tonumber(ARGV[p + 2]))
     told[#told + 1] = id
     told[#told + 1] = 'cancelled'
   end
 end
-if #told > 0 then reply[1] = tell(told) end
+if #told > 0 then reply[1] = tell_dependents(told) end
 return reply

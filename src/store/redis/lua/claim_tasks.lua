@@ -2,6 +2,7 @@
 -- ARGV: now, session, n, nonce, lease in ms.
 -- Reply: status (ok, paused, lost), first claim sequence, size of the sheaves (50, or 1: each task is alone), packed list of the
 -- tasks of each sheaf, or of all. Tokens are as those of claim, with the number of tasks in the sheaf in place of an attempt.
+-- include: allow_oom bytes leased_count limits unique_tasks
 local worker = ARGV[2]
 call('LLEN', list)
 allow_oom()
@@ -11,13 +12,13 @@ call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
 if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused' } end
 
 -- What the pace of the queue leaves.
-local most, rule = tonumber(ARGV[3]), get_pace()
+local most, rule = tonumber(ARGV[3]), get_limits()
 local rate_start, rate_count
 if rule and rule.most > 0 then
   most = math.min(most, rule.most - (call('HLEN', stem .. 'active') - 1 + count_leased()))
 end
 if rule and rule.count > 0 then
-  rate_start, rate_count = window(call('HGET', stem .. 'rates', ''), rule.per)
+  rate_start, rate_count = rate_window(call('HGET', stem .. 'rates', ''), rule.per)
   most = math.min(most, rule.count - rate_count)
 end
 
@@ -48,6 +49,6 @@ end
 call('HSET', stem .. 'leased', unpack(leased))
 if size == 1 then reply[4] = pack(tasks) end
 if n > k / 2 then call('HINCRBY', stem .. 'meta', 'sheaved', n - k / 2) end
-seal(tasks, token_of)
-weigh(-bytes)
+lease_unique_locks(tasks, token_of)
+add_bytes(-bytes)
 return reply

@@ -1,4 +1,5 @@
 -- clear: every waiting raw task. ARGV: now, channel of the original. Reply: how many there were.
+-- include: allow_oom bytes original
 local n = call('LLEN', list)
 allow_oom()
 if call('EXISTS', stem .. 'ready', stem .. 'prio', stem .. 'scheduled', stem .. 'blocked') == 0 then
@@ -9,7 +10,7 @@ else
   for from = 0, n - 1, 1000 do
     for _, task in ipairs(call('LRANGE', list, from, from + 999)) do bytes = bytes + #task end
   end
-  weigh(-bytes)
+  add_bytes(-bytes)
 end
 call('UNLINK', list, stem .. 'seals')
 call('PUBLISH', stem .. 'news', 'k')

@@ -1,4 +1,5 @@
 -- count: entries by state. ARGV: now. Reply: blocked, scheduled, ready, active, done, dead, cancelled.
+-- include: leased_count
 local ready = call('LLEN', list) + call('LLEN', stem .. 'ready') + call('ZCARD', stem .. 'prio')
   - (tonumber(call('HGET', stem .. 'meta', 'stale')) or 0) + (tonumber(call('HGET', stem .. 'meta', 'grouped')) or 0)
 return {

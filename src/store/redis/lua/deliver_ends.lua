@@ -1,12 +1,13 @@
 -- deliver, in the dependent's slot: upstreams have ended.
 -- ARGV: now, then triples: dependent id, '<queue>\0<id>' of the upstream, its state. Reply: outbox flag.
+-- include: allow_oom dependencies
 allow_oom()
 local told = {}
 for p = 2, #ARGV, 3 do
-  local skipped = deliver(ARGV[p], ARGV[p + 1], ARGV[p + 2])
+  local skipped = deliver_end(ARGV[p], ARGV[p + 1], ARGV[p + 2])
   if skipped then
     told[#told + 1] = skipped
     told[#told + 1] = 'cancelled'
   end
 end
-return tell(told)
+return tell_dependents(told)

@@ -2,6 +2,7 @@
 -- ARGV: now, keep-count, packed list of groups of jobs that ended alike: 'attempt crashes priority', result, number of
 -- jobs, and per job: id, token.
 -- Reply: outbox flag, then the indexes of those whose token no longer matched.
+-- include: allow_oom close_jobs dependencies drop_records events release_groups tokens
 allow_oom()
 local argv = cmsgpack.unpack(ARGV[3])
 local count, last = tonumber(ARGV[2]), #argv
@@ -45,22 +46,22 @@ if k < 2 * n then
 end
 
 call('HDEL', stem .. 'active', unpack(live))
-free(ended)
+release_groups(ended)
 if watched() then
   for _, id in ipairs(live) do event('done', id) end
 end
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
 if count == 0 then
-  forget(live)
+  drop_records(live)
 else
   call('HSET', stem .. 'ended', unpack(fields))
   local over = call('LPUSH', stem .. 'recent', unpack(live)) - count
-  if over > 0 then forget(call('RPOP', stem .. 'recent', math.min(over, 1000)) or {}) end
+  if over > 0 then drop_records(call('RPOP', stem .. 'recent', math.min(over, 1000)) or {}) end
 end
-announce(live)
+announce_ends(live)
 if call('EXISTS', stem .. 'downs') == 1 then
   local told = {}
   for i, id in ipairs(live) do told[2 * i - 1], told[2 * i] = id, 'done' end
-  reply[1] = tell(told)
+  reply[1] = tell_dependents(told)
 end
 return reply

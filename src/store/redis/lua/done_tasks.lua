@@ -1,10 +1,11 @@
 -- settle, for raw tasks that are done. ARGV: now, packed list of tokens. Reply: 0, then the indexes of those no longer held.
+-- include: allow_oom limits task_batch unique_tasks wake
 allow_oom()
 local reply = { 0 }
 local sealing = call('EXISTS', stem .. 'sealed') == 1
 for i, token in ipairs(cmsgpack.unpack(ARGV[2])) do
   local task = end_task(token)
-  if not task then reply[#reply + 1] = i elseif sealing then unseal(token, task, false) end
+  if not task then reply[#reply + 1] = i elseif sealing then end_unique_lock(token, task, false) end
 end
-if get_pace() then wake() end
+if get_limits() then wake() end
 return reply

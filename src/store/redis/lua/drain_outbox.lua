@@ -2,6 +2,7 @@
 -- ARGV: now, then what has been delivered, in the form of the reply.
 -- Reply: 1 while the outbox has something, else 0; then per message: '<state>\0<id>' of the ended job, number of dependents in other
 -- queues, those dependents… Dependents in this queue are told here. A message stays until its last dependent has been told.
+-- include: allow_oom dependencies
 allow_oom()
 local outbox = stem .. 'outbox'
 
@@ -26,7 +27,7 @@ for _, message in ipairs(call('LRANGE', outbox, 0, 499)) do
   local members = call('SRANDMEMBER', stem .. 'deps:' .. id, budget)
   for _, member in ipairs(members) do
     if string.sub(member, 1, 1) == '\0' then
-      local down = deliver(string.sub(member, 2), '\0' .. id, state)
+      local down = deliver_end(string.sub(member, 2), '\0' .. id, state)
       if down then
         skipped[#skipped + 1] = down
         skipped[#skipped + 1] = 'cancelled'
@@ -45,6 +46,6 @@ for _, message in ipairs(call('LRANGE', outbox, 0, 499)) do
   end
   if budget <= 0 then break end
 end
-if #skipped > 0 then tell(skipped) end
+if #skipped > 0 then tell_dependents(skipped) end
 reply[1] = call('EXISTS', outbox)
 return reply

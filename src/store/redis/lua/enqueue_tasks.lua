@@ -1,6 +1,7 @@
 -- enqueue: groups of raw tasks to the back of the plain list, each whole or not at all.
 -- ARGV: now, packed list of groups: 'p' (plain) or 'u' (unique) and the number of tasks, task…; channel of the original.
 -- Reply: numbers of the unique groups that were refused: an equal unique task waits or is leased.
+-- include: bytes original wake
 local items = cmsgpack.unpack(ARGV[2])
 local seals, sealed = stem .. 'seals', stem .. 'sealed'
 -- A list that somebody emptied by hand has taken the tasks of waiting seals along.
@@ -38,7 +39,7 @@ while p <= #items do
   p = last + 1
 end
 if pushed > 0 then
-  weigh(bytes)
+  add_bytes(bytes)
   call('PUBLISH', stem .. 'news', 'w' .. pushed)
   tell_original(ARGV[3], pushed .. '')
   wake(true)

@@ -4,13 +4,14 @@
 -- knows of every listener.
 -- Reply: numbers of those no longer held.
 -- News: 'd', then three packed lists one after the other: as ARGV[2], the value of each field, results.
+-- include: allow_oom limits task_batch unique_tasks wake
 allow_oom()
 local items = cmsgpack.unpack(ARGV[2])
 local pack, channel = cmsgpack.pack, stem .. 'ends'
 local sealing = call('EXISTS', stem .. 'sealed') == 1
 local listening = ARGV[4] ~= '' or call('PUBSUB', 'NUMSUB', channel)[2] > 0
 local results = listening and ARGV[3] ~= '' and cmsgpack.unpack(ARGV[3])
-if get_pace() then wake() end
+if get_limits() then wake() end
 
 local reply, number = {}, 0
 local told, values, kept, size = {}, {}, {}, 0
@@ -24,7 +25,7 @@ for i = 1, #items, 2 do
     if not held or (place ~= '' and held ~= places and not string.find(held, place, 1, true)) then
       reply[#reply + 1] = number
     else
-      if sealing then unseal(token_at(field, place), task_at(value, place), false) end
+      if sealing then end_unique_lock(token_at(field, place), task_at(value, place), false) end
       if results then kept[#kept + 1], size = results[number], size + #results[number] end
     end
   end

@@ -1,5 +1,6 @@
 -- fire: the head of a script that goes on as `add`. Only while the tick is still the schedule's next one.
 -- ARGV: those of add, then: name, definition, tick, next tick or '', last tick or ''. Reply: 'stale', or that of add.
+-- include: queue
 do
   local last, next_, tick = table.remove(ARGV), table.remove(ARGV), table.remove(ARGV)
   local definition, name = table.remove(ARGV), table.remove(ARGV)

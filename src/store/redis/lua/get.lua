@@ -1,10 +1,11 @@
 -- get: jobs as they are. ARGV: now, id… Reply: per id: record (nil when unknown), state, run, progress, log.
+-- include: runs
 local reply = {}
 for i = 2, #ARGV do
   local id, r = ARGV[i], 5 * (i - 2)
   local notes = call('HMGET', stem .. 'notes', 'p' .. id, 'l' .. id)
   reply[r + 1] = call('HGET', stem .. 'jobs', id)
-  reply[r + 2], reply[r + 3] = locate(id)
+  reply[r + 2], reply[r + 3] = find_job(id)
   reply[r + 4], reply[r + 5] = notes[1], notes[2]
 end
 return reply

@@ -1,4 +1,5 @@
 -- beat: prolongs a session that exists. ARGV: now, worker, lease in ms. Reply: 1, or 0 when it is gone.
+-- include: allow_oom
 allow_oom()
 local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])
 if not deadline or tonumber(deadline) < 0 then return 0 end

@@ -1,5 +1,6 @@
 -- join: opens a worker's session. ARGV: now, worker, lease in ms, info, 1 when its raw tasks return uncounted.
 -- Reply: 1.
+-- include: allow_oom pad
 allow_oom()
 pad('active')
 call('ZADD', stem .. 'workers', now + ARGV[3], ARGV[2])

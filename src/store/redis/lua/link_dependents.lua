@@ -1,12 +1,13 @@
 -- link, in the upstream's slot: registers dependents of another queue.
 -- ARGV: now, then pairs: upstream id, '<queue>\0<id>' of the dependent. Reply: per pair the upstream's state or 'missing'.
+-- include: allow_oom runs
 allow_oom()
 local reply = {}
 for p = 2, #ARGV, 2 do
   local up = ARGV[p]
   local state = 'missing'
   if call('HEXISTS', stem .. 'jobs', up) == 1 then
-    state = locate(up)
+    state = find_job(up)
   else
     state = call('HGET', stem .. 'fates', up) or 'missing'
   end

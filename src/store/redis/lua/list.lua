@@ -1,6 +1,7 @@
 -- list: a page of ids in one state. ARGV: now, state, cursor, limit. Reply: next cursor ('' at the end), id…
 -- A cursor names the member where the last page ended, so that what comes and goes meanwhile shifts nothing: a letter for
 -- the key, its score or place, a space, the member. Where the member is gone, that says where it stood.
+-- include: allow_oom groups runs
 allow_oom() -- to find such a place a member is put in for a moment
 local state, limit = ARGV[2], tonumber(ARGV[4])
 local section, score, anchor = string.match(ARGV[3], '^(%a)(%S*) ?(.*)$')
@@ -65,7 +66,7 @@ end
 
 -- When a kept job ended.
 local function ended_at(id)
-  local _, _, _, _, at = parse(call('HGET', stem .. 'ended', id))
+  local _, _, _, _, at = parse_run(call('HGET', stem .. 'ended', id))
   return at
 end
 

@@ -1,5 +1,6 @@
 -- obliterate: everything but the sessions, the claim sequence, and how far carried jobs have come. ARGV: now.
 -- Reply: 1, or 0 when groups or dependents are left: then this was one of several rounds. A round removes up to 500 of each.
+-- include: allow_oom groups pad unused
 allow_oom()
 local groups, ups = call('ZRANGE', stem .. 'lines', 0, 499), call('HSCAN', stem .. 'downs', 0, 'COUNT', 500)[2]
 for _, group in ipairs(groups) do

@@ -1,6 +1,7 @@
 -- push: raw tasks to the back of the plain list.
 -- ARGV: now, most entries that may wait ('' = any), most bytes that may wait, bytes of these tasks, task…
 -- Reply: 1 accepted, 0 full.
+-- include: bytes wake
 local n = #ARGV - 4
 if ARGV[2] ~= '' then
   local waiting = call('LLEN', list) + call('LLEN', stem .. 'ready') + call('ZCARD', stem .. 'prio')
@@ -12,6 +13,6 @@ if ARGV[3] ~= '' then
   if (tonumber(call('HGET', stem .. 'meta', 'bytes')) or 0) + ARGV[4] > tonumber(ARGV[3]) then return 0 end
 end
 call('LPUSH', list, unpack(ARGV, 5))
-weigh(tonumber(ARGV[4]))
+add_bytes(tonumber(ARGV[4]))
 wake()
 return 1

@@ -1,5 +1,6 @@
 -- events: what happened after a position. ARGV: now, position, most events.
 -- Reply: 1 when events after the position have been dropped, then per event: position, kind, id, time, info.
+-- include: queue
 local key, after = stem .. 'events', ARGV[2]
 local reply = { #call('XRANGE', key, after, after) == 0 and 1 or 0 }
 for _, entry in ipairs(call('XRANGE', key, '(' .. after, '+', 'COUNT', ARGV[3])) do

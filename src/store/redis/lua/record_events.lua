@@ -1,5 +1,6 @@
 -- record: events are written from now on, for so many ms. ARGV: now, ms. Reply: position of the last event.
 -- Where nobody recorded meanwhile, a mark says that something may be missing.
+-- include: queue
 local till = tonumber(call('HGET', stem .. 'meta', 'watched') or 0)
 if till <= now or call('EXISTS', stem .. 'events') == 0 then call('XADD', stem .. 'events', 'MAXLEN', '~', 10000, '*', 'gap', '', now, '') end
 call('HSET', stem .. 'meta', 'watched', math.max(till, now + ARGV[2]))

@@ -1,4 +1,5 @@
 -- drop_schedule. ARGV: now, name. Reply: 1 when it was there.
+-- include: allow_oom
 allow_oom()
 call('ZREM', stem .. 'ticks', ARGV[2])
 call('HDEL', stem .. 'lasts', ARGV[2])

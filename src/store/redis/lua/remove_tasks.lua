@@ -1,8 +1,9 @@
 -- remove_tasks: every waiting raw task that equals this one. ARGV: now, task, channel of the original. Reply: how many. O(n) by nature.
+-- include: allow_oom bytes original
 call('LLEN', list)
 allow_oom()
 local n = call('LREM', list, 0, ARGV[2])
-weigh(-n * #ARGV[2])
+add_bytes(-n * #ARGV[2])
 call('SREM', stem .. 'seals', ARGV[2])
 call('PUBLISH', stem .. 'news', 'c' .. ARGV[2])
 tell_original(ARGV[3], ARGV[2])

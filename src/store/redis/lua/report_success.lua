@@ -1,30 +1,31 @@
 -- report: success without a token, for active jobs and for delivered, unanswered ones that wait for their retry.
 -- ARGV: now, then per job: id, keep-ms, keep-count, unique key to free.
 -- Reply: outbox flag, then per job 1 or 0.
+-- include: allow_oom close_jobs dependencies dequeue_job events runs unique_keys
 allow_oom()
 
 -- Whether a report still matters: the job runs, or was delivered and not answered (its tail says so) and waits to be retried.
 local function matters(state, run)
   if state == 'active' then return true end
   if not run or (state ~= 'scheduled' and state ~= 'ready') then return false end
-  local _, attempt, _, _, _, tail = parse(run)
+  local _, attempt, _, _, _, tail = parse_run(run)
   return attempt > 0 and string.byte(tail) ~= 1
 end
 
 local reply, told = { 0 }, {}
 for p = 2, #ARGV, 4 do
   local id = ARGV[p]
-  local state, run = locate(id)
+  local state, run = find_job(id)
   local known = call('HEXISTS', stem .. 'jobs', id) == 1
-  local counts = known and matters(state, run) and withdraw(id, state, run)
+  local counts = known and matters(state, run) and dequeue_job(id, state, run)
   reply[#reply + 1] = counts and 1 or 0
   if counts then
-    if ARGV[p + 3] ~= '' then unlock(ARGV[p + 3], id) end
+    if ARGV[p + 3] ~= '' then free_unique_key(ARGV[p + 3], id) end
     event('done', id)
-    close('done', { id }, { 'done ' .. counts .. ' ' .. now .. ' ' }, { tonumber(ARGV[p + 1]) }, tonumber(ARGV[p + 2]))
+    close_jobs('done', { id }, { 'done ' .. counts .. ' ' .. now .. ' ' }, { tonumber(ARGV[p + 1]) }, tonumber(ARGV[p + 2]))
     told[#told + 1] = id
     told[#told + 1] = 'done'
   end
 end
-if #told > 0 then reply[1] = tell(told) end
+if #told > 0 then reply[1] = tell_dependents(told) end
 return reply

@@ -1,16 +1,17 @@
 -- revive: dead jobs to the back of their line, counts at zero. ARGV: now, id… Reply: per id 1 or 0.
+-- include: bytes enqueue_job events runs wake
 local reply, bytes = {}, 0
 for i = 2, #ARGV do
   local id = ARGV[i]
   reply[#reply + 1] = call('ZREM', stem .. 'dead', id)
   if reply[#reply] == 1 then
-    local _, _, _, priority = parse(call('HGET', stem .. 'ended', id))
+    local _, _, _, priority = parse_run(call('HGET', stem .. 'ended', id))
     call('HDEL', stem .. 'ended', id)
     event('revived', id)
-    line_up(id, 0, 0, priority, '', false)
+    enqueue_job(id, 0, 0, priority, '', false)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end
 end
-weigh(bytes)
+add_bytes(bytes)
 wake()
 return reply

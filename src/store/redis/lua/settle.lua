@@ -3,6 +3,7 @@
 --   'attempt crashes priority', tail (result or error), number (keep-ms or delay), keep-count, unique key to free,
 --   record to create for a raw task that becomes a job.
 -- Reply: outbox flag, then per entry 1 or 0. A list key of the wrong type fails before anything is written.
+-- include: allow_oom bytes close_jobs dependencies enqueue_job events release_groups task_batch tokens unique_keys unique_tasks wake
 call('LLEN', list)
 allow_oom()
 local reply, n = { 0 }, (#ARGV - 1) / 10
@@ -14,7 +15,7 @@ local function unlease(p)
   local token, id = ARGV[p + 1], ARGV[p + 2]
   if id == '' or ARGV[p + 9] ~= '' then
     local task = end_task(token)
-    if task and sealing then unseal(token, task, ARGV[p + 3] == 'raw') end
+    if task and sealing then end_unique_lock(token, task, ARGV[p + 3] == 'raw') end
     return task
   end
   local run = call('HGET', stem .. 'active', id)
@@ -46,7 +47,7 @@ for i = 1, n do
       group[3][k], group[4] = most > 0 and tonumber(ARGV[p + 6]) or 0, math.max(group[4], most)
       told[#told + 1] = id
       told[#told + 1] = move
-      if ARGV[p + 8] ~= '' then unlock(ARGV[p + 8], id) end
+      if ARGV[p + 8] ~= '' then free_unique_key(ARGV[p + 8], id) end
     elseif move == 'scheduled' then
       local at = now + ARGV[p + 6]
       call('ZADD', stem .. 'scheduled', at, id)
@@ -54,12 +55,12 @@ for i = 1, n do
       bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
       stir = true
     elseif not group then
-      fronts[#fronts + 1] = { claim_of(ARGV[p + 1]), p, entry }
+      fronts[#fronts + 1] = { claim_sequence(ARGV[p + 1]), p, entry }
     end
   end
 end
 
-free(freed)
+release_groups(freed)
 -- What goes back to the front keeps its order: the lowest claim sequence is pushed last and so stands first.
 table.sort(fronts, function(a, b) return a[1] > b[1] end)
 for _, front in ipairs(fronts) do
@@ -70,15 +71,15 @@ for _, front in ipairs(fronts) do
     bytes = bytes + #front[3]
   else
     local attempt, crashes, priority = string.match(ARGV[p + 4], '^(%d+) (%d+) (%-?%d+)$')
-    line_up(id, tonumber(attempt), tonumber(crashes), tonumber(priority), ARGV[p + 5], true)
+    enqueue_job(id, tonumber(attempt), tonumber(crashes), tonumber(priority), ARGV[p + 5], true)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end
   stir = true
 end
 
-for state, group in pairs(ends) do close(state, group[1], group[2], group[3], group[4]) end
-if #told > 0 then reply[1] = tell(told) end
-weigh(bytes)
+for state, group in pairs(ends) do close_jobs(state, group[1], group[2], group[3], group[4]) end
+if #told > 0 then reply[1] = tell_dependents(told) end
+add_bytes(bytes)
 if raw > 0 then call('PUBLISH', stem .. 'news', 'w' .. raw) end
 if stir then wake(raw > 0) end
 return reply

@@ -1,2 +1,3 @@
 -- carried: where a source stands. ARGV: now, source. Reply: its position, or ''.
+-- include: queue
 return call('HGET', stem .. 'marks', ARGV[2]) or ''

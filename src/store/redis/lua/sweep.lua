@@ -2,6 +2,7 @@
 -- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept.
 -- Reply: nil when another process has just done it; else: more (0 or 1), outbox (0 or 1), edges (0 or 1), unused (0 or 1), number of
 -- dead workers, their ids…, ids of jobs whose reservation ended…
+-- include: allow_oom drop_records promote runs unused wake
 allow_oom()
 local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
 local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
@@ -9,12 +10,12 @@ local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
 if swept and every > 0 and now >= swept and now - swept < every then return nil end
 call('HSET', stem .. 'meta', 'swept', now)
 
-local more = promote(1000) == 1000 and 1 or 0
+local more = promote_due(1000) == 1000 and 1 or 0
 for _, state in ipairs({ 'done', 'dead', 'cancelled' }) do
   local old = call('ZRANGEBYSCORE', stem .. state, '-inf', now, 'LIMIT', 0, 1000)
   if #old > 0 then
     call('ZREM', stem .. state, unpack(old))
-    forget(old)
+    drop_records(old)
     if #old == 1000 then more = 1 end
   end
 end
@@ -22,13 +23,13 @@ local function forget_recent()
   local old = call('LRANGE', stem .. 'recent', -100, -1)
   local gone = {}
   for i = #old, 1, -1 do
-    local _, _, _, _, at = parse(call('HGET', stem .. 'ended', old[i]))
+    local _, _, _, _, at = parse_run(call('HGET', stem .. 'ended', old[i]))
     if at + ARGV[4] > now then break end
     gone[#gone + 1] = old[i]
   end
   if #gone == 0 then return end
   call('RPOP', stem .. 'recent', #gone)
-  forget(gone)
+  drop_records(gone)
   if #gone == 100 then more = 1 end
 end
 forget_recent()

@@ -1,3 +1,5 @@
+-- include: queue
+
 -- Raw tasks that were taken by hand at once are leased together, in sheaves of at most fifty: one field instead of fifty. A
 -- sheaf stands in `leased` under the token of its first task, as 'worker\0' and the packed list of its tasks, and is never
 -- rewritten: `over` has, by the same name, the places of those that have ended, a character each, until all have. A token

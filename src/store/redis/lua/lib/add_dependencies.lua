@@ -1,0 +1,25 @@
+-- include: queue runs
+
+-- Registers the edges of a job whose upstreams have not ended. Returns how many, and what already failed it.
+local function link_upstreams(id, needs)
+  local left, failed = 0, nil
+  for _, p in ipairs(needs) do
+    local policy, queue, up = ARGV[p], ARGV[p + 1], ARGV[p + 2]
+    local state = queue == '' and (find_job(up)) or 'ready'
+    -- an upstream of this very batch that was refused as full leaves nothing to wait for
+    if queue == '' and call('HEXISTS', stem .. 'jobs', up) == 0 then state = 'cancelled' end
+    if state == 'done' or (policy == 'f' and (state == 'dead' or state == 'cancelled')) then
+      -- this one is met
+    elseif state == 'dead' or state == 'cancelled' then
+      failed = 'an upstream job ended ' .. state .. ': ' .. up
+    else
+      call('HSET', stem .. 'edges', id .. '\0' .. queue .. '\0' .. up, policy)
+      left = left + 1
+      if queue == '' then
+        call('SADD', stem .. 'deps:' .. up, '\0' .. id)
+        call('HSET', stem .. 'downs', up, 1)
+      end
+    end
+  end
+  return left, failed
+end

@@ -1,0 +1,56 @@
+-- include: queue claim_entries runs record unique_keys
+
+-- Three digits, from strings at hand: rendering a number costs more than all else that is done for a job here.
+local DIGIT = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
+local function digits(i)
+  local ones, tens = i % 10, i % 100
+  return DIGIT[(i - tens) / 100] .. DIGIT[(tens - ones) / 10] .. DIGIT[ones]
+end
+
+-- A reservation starts, and a key that is held while a job waits is free. Only looked for once the queue has had such a job.
+local has_reservations = call('HEXISTS', stem .. 'meta', 'minds') == 1
+local function start_reservation(id, record)
+  if (string.byte(record) - 48) % 4 == 0 then return end
+  local reservation, key = record_head(record)
+  if reservation then call('ZADD', stem .. 'reserved', now + reservation, id) end
+  if key then free_unique_key(key, id) end
+end
+
+-- Fields of `active` for the jobs of a claim, what they take in bytes, and the ids of those that had a run.
+local lease_fields, leased_bytes, with_runs = {}, 0, {}
+local lease_count = 0
+
+-- `ends` is what all leases of the claim have in common: what stands before and behind the place of each in its token, and the rest of
+-- the lease of a fresh job.
+local function lease_job(place, record, run, group, ends)
+  local id = ids[place]
+  local field = digits(ends.index)
+  if run then
+    local _, attempt, crashes, priority = parse_run(run)
+    field = (attempt + 1) .. ends.head .. field .. ends.tail .. ' ' .. crashes .. ' ' .. priority .. ' ' .. now .. ' ' .. ends.worker .. group
+    with_runs[#with_runs + 1] = id
+  else
+    field = ends.fresh_head .. field .. ends.fresh_tail .. group
+  end
+  ends.index = ends.index + 1
+  lease_fields[lease_count + 1], lease_fields[lease_count + 2] = id, field
+  lease_count = lease_count + 2
+  leased_bytes = leased_bytes + #record
+  if has_reservations then start_reservation(id, record) end
+end
+
+-- The same for a batch of fresh jobs, the common case: ten tokens differ in their last digit only.
+local function lease_fresh(records, ends)
+  local prefix
+  local fields, bytes, k, fresh_tail = lease_fields, 0, 0, ends.fresh_tail
+  for i = 1, #ids do
+    local ones = (i - 1) % 10
+    if ones == 0 then prefix = ends.fresh_head .. string.sub(digits(i - 1), 1, 2) end
+    local record = records[i]
+    fields[k + 1], fields[k + 2] = ids[i], prefix .. DIGIT[ones] .. fresh_tail .. (groups[i] or '')
+    k = k + 2
+    bytes = bytes + #record
+    if has_reservations then start_reservation(ids[i], record) end
+  end
+  lease_count, leased_bytes = k, bytes
+end

@@ -1,0 +1,72 @@
+-- include: runs bytes unique_keys events close_jobs enqueue_job wake
+
+-- One upstream of a blocked job has ended. An edge is a field that can be deleted once, so a second telling is harmless.
+-- Returns the job's id when it has to be skipped.
+local function deliver_end(down, up, state)
+  local edge = down .. '\0' .. up
+  local policy = call('HGET', stem .. 'edges', edge)
+  if not policy then return nil end
+  call('HDEL', stem .. 'edges', edge)
+  local was, _, _, priority, at, tail = parse_run(call('HGET', stem .. 'runs', down))
+  if was ~= 'blocked' then return nil end
+  if state ~= 'done' and policy == 's' then
+    call('HDEL', stem .. 'blocked', down)
+    call('HDEL', stem .. 'runs', down)
+    add_bytes(-call('HSTRLEN', stem .. 'jobs', down))
+    local keep, count, key = string.match(tail, '^(%d+) (%d+) (.*)$')
+    if key ~= '' then free_unique_key(key, down) end
+    local why = 'an upstream job ended ' .. state .. ': ' .. string.match(up, '([^%z]*)$')
+    event('cancelled', down, why)
+    close_jobs('cancelled', { down }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. why }, { tonumber(keep) }, tonumber(count))
+    return down
+  end
+  if call('HINCRBY', stem .. 'blocked', down, -1) > 0 then return nil end
+  call('HDEL', stem .. 'blocked', down)
+  if at > now then
+    call('ZADD', stem .. 'scheduled', at, down)
+    call('HSET', stem .. 'runs', down, 'scheduled 0 0 ' .. priority .. ' ' .. at .. ' ')
+  else
+    enqueue_job(down, 0, 0, priority, '', false)
+  end
+  wake()
+  return nil
+end
+
+-- Tells the dependents of ended jobs, here and now where they are few and in this queue; the outbox takes the rest.
+-- Pairs: id, state, id, state … Returns 1 when the outbox has something.
+local function tell_dependents(pairs_)
+  if call('EXISTS', stem .. 'downs') == 0 then return 0 end
+  local budget, head = 1000, 1
+  while head <= #pairs_ do
+    local id, state = pairs_[head], pairs_[head + 1]
+    head = head + 2
+    if call('HEXISTS', stem .. 'downs', id) == 1 then
+      local deps = stem .. 'deps:' .. id
+      local size = call('SCARD', deps)
+      if size <= budget then
+        budget = budget - size
+        local members = call('SMEMBERS', deps)
+        table.sort(members)
+        for _, member in ipairs(members) do
+          if string.sub(member, 1, 1) == '\0' then
+            local skipped = deliver_end(string.sub(member, 2), '\0' .. id, state)
+            if skipped then
+              pairs_[#pairs_ + 1] = skipped
+              pairs_[#pairs_ + 1] = 'cancelled'
+            end
+            call('SREM', deps, member)
+          end
+        end
+      end
+      if call('SCARD', deps) == 0 then
+        call('HDEL', stem .. 'downs', id)
+      else
+        call('RPUSH', stem .. 'outbox', state .. '\0' .. id)
+        -- its record may be gone before the other queues hear of it
+        call('HSET', stem .. 'fates', id, state)
+        call('ZADD', stem .. 'fates_ttl', now + 600000, id)
+      end
+    end
+  end
+  return call('EXISTS', stem .. 'outbox')
+end

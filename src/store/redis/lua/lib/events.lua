@@ -1,0 +1,22 @@
+-- include: queue
+
+-- Whether anybody wants to know what happens here.
+local watch_until
+
+local function watched()
+  if watch_until == nil then
+    local till = call('HGET', stem .. 'meta', 'watched')
+    watch_until = till and tonumber(till) > now or false
+  end
+  return watch_until
+end
+
+-- Records that something happened to a job; listeners are told once per script.
+local listeners_told = false
+
+local function event(kind, id, info)
+  if not watched() then return end
+  call('XADD', stem .. 'events', 'MAXLEN', '~', 10000, '*', kind, id, now, info or '')
+  if not listeners_told then call('PUBLISH', stem .. 'signals', 'e') end
+  listeners_told = true
+end

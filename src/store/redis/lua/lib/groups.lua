@@ -1,0 +1,44 @@
+-- include: queue limits pad
+
+-- Only queues that have had a job with a group pay for groups.
+local has_groups
+
+local function grouped()
+  if has_groups == nil then has_groups = call('HEXISTS', stem .. 'meta', 'groups') == 1 end
+  return has_groups
+end
+
+-- This queue has groups from now on.
+local function begin_groups()
+  if call('HSETNX', stem .. 'meta', 'groups', 1) == 1 then pad('holds') end
+  has_groups = true
+end
+
+-- Where a job stands in the line of its group: by priority, then by sequence. Two that wait at the same time are never
+-- 2^33 apart, so the sequence cannot reach over into another priority.
+local function rank(priority, seq) return string.format('%.0f', -priority * 8589934592 + seq) end
+
+-- Takes a group that may not go on now out of the round; false when it may.
+local function park_group(group)
+  local rule = get_limits()
+  if not rule then return false end
+  if rule.group_most > 0 and (tonumber(call('HGET', stem .. 'holds', group)) or 0) >= rule.group_most then
+    call('SADD', stem .. 'full', group)
+    return true
+  end
+  if rule.group_count == 0 then return false end
+  local start, count = rate_window(call('GET', stem .. 'rate:' .. group), rule.group_per)
+  if count < rule.group_count then return false end
+  call('ZADD', stem .. 'rested', start + rule.group_per, group)
+  return true
+end
+
+-- Puts a group that has a line where it belongs now.
+local function enqueue_group(group)
+  if not park_group(group) then call('LPUSH', stem .. 'turns', group) end
+end
+
+-- The same for one that was out of the round; its line may have gone meanwhile.
+local function requeue_group(group)
+  if call('EXISTS', stem .. 'group:' .. group) == 1 then enqueue_group(group) else call('ZREM', stem .. 'lines', group) end
+end

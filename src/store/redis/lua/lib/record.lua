@@ -1,0 +1,27 @@
+-- The parts of a record before its payload, as codec.ts writes them: reservation in ms, unique key that is held while the job waits, and
+-- group, each nil where there is none; and where the payload begins.
+local function record_head(record)
+  local flags, offset = string.byte(record) - 48, 11
+  local reservation, key, group
+  if flags % 2 == 1 then
+    reservation = string.match(record, '^%d+', offset)
+    offset = offset + #reservation + 1
+  end
+  local function counted()
+    local size = string.match(record, '^%d+', offset)
+    local from = offset + #size + 1
+    offset = from + size
+    return string.sub(record, from, offset - 1)
+  end
+  if flags % 4 >= 2 then key = counted() end
+  if flags % 64 >= 32 then group = counted() end
+  if flags % 8 >= 4 then counted() end
+  return reservation, key, group, offset
+end
+
+-- The group of a job, if it has one. Most records of most queues have none, which their first character tells.
+local function group_of(record)
+  if (string.byte(record) - 48) % 64 < 32 then return nil end
+  local _, _, group = record_head(record)
+  return group
+end

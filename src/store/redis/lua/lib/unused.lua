@@ -1,0 +1,19 @@
+-- include: queue
+
+-- Keys of a queue that hold what obliterate forgets. Not among them: workers, info, raw, meta, rates, marks, schedules, ticks, lasts.
+local COMPANIONS = { 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased', 'over',
+  'seals', 'sealed', 'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
+  'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl',
+  'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events' }
+
+-- Whether nothing is in the queue, nobody works on it, and nothing was set for it.
+local function is_unused()
+  local keys = { list }
+  for _, name in ipairs({ 'jobs', 'leased', 'unique', 'edges', 'downs', 'outbox', 'fates', 'seals', 'sealed', 'lines', 'events',
+    'workers', 'marks', 'schedules' }) do
+    keys[#keys + 1] = stem .. name
+  end
+  if call('EXISTS', unpack(keys)) > 0 then return false end
+  local set = call('HMGET', stem .. 'meta', 'paused', 'pace', 'watched')
+  return not set[1] and not set[2] and (tonumber(set[3]) or 0) <= now
+end
