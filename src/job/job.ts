@@ -76,6 +76,8 @@ export interface NewJob {
   priority: number;
   delay?: number;
   at?: number;
+  /** A job of this id that has ended makes room for this one; one that has not makes it a duplicate as ever. */
+  replaceEnded?: boolean;
   spec: Spec;
 }
 

@@ -33,7 +33,9 @@ describe('scripts for Redis', () => {
   });
 
   it('are short: one subject a file', () => {
-    const files = readdirSync(folder, { recursive: true }).map(String).filter((file) => file.endsWith('.lua'));
+    const files = readdirSync(folder, { recursive: true })
+      .map(String)
+      .filter((file) => file.endsWith('.lua'));
     const lines = (file: string) => readFileSync(new URL(file, folder), 'utf8').split('\n').length;
     expect(files.filter((file) => lines(file) > 165)).toEqual([]);
   });

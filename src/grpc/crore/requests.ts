@@ -40,7 +40,8 @@ export function bodyOf(body: pb.Body | undefined, what: string, limit: number): 
 export function newJob(queue: string, job: pb.NewJob, now: number, limit: number): NewJob {
   const payload = bodyOf(job.payload, `payload for queue '${queue}'`, limit) ?? 'null';
   const asked = job.id !== '' || job.priority !== 0 || job.time.case !== undefined || job.options !== undefined;
-  return resolveJob(queue, payload, asked ? optionsOf(job) : undefined, now);
+  const resolved = resolveJob(queue, payload, asked ? optionsOf(job) : undefined, now);
+  return job.replaceEnded ? { ...resolved, replaceEnded: true } : resolved;
 }
 
 export function optionsOf({ id, priority, time, options }: pb.NewJob): AddOptions {

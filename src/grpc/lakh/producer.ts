@@ -1,5 +1,5 @@
 import { chunks } from '../../engine/engine.js';
-import { isTerminal, type NewJob } from '../../job/job.js';
+import type { NewJob } from '../../job/job.js';
 import { MAX_BATCH } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
 import type { Call } from '../http2/call.js';
@@ -158,18 +158,14 @@ function pages(jobs: NewJob[]): NewJob[][] {
   return all;
 }
 
-/** Adds jobs; a known id whose job is alive counts as accepted, one whose job has ended is free again. */
+/** Adds jobs; a known id whose job is alive counts as accepted, and one whose job has ended is free again. */
 async function addAll({ engine: { store } }: ServerContext, name: string, jobs: NewJob[]): Promise<void> {
   const outcomes = await store.add(name, jobs);
-  const doubles = jobs.filter((_job, i) => outcomes[i]!.outcome === 'duplicate');
-  if (doubles.length === 0) return;
-  const ids = doubles.map(({ id }) => id);
-  const known = await store.get(name, ids);
-  const again = doubles.filter((_job, i) => known[i] === undefined || isTerminal(known[i].state));
-  if (again.length === 0) return;
-  await store.remove(
-    name,
-    again.map(({ id }) => id),
-  );
-  await store.add(name, again);
+  const known = jobs.filter((_job, i) => outcomes[i]!.outcome === 'duplicate');
+  // Few ids come twice, and a job that may replace another costs more: so this is asked for second.
+  if (known.length > 0)
+    await store.add(
+      name,
+      known.map((job) => ({ ...job, replaceEnded: true })),
+    );
 }

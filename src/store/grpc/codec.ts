@@ -195,6 +195,7 @@ export function fromNewJob(job: NewJob): pb.NewJob {
     priority: job.priority,
     time: time(),
     options: fromSpec(job.spec),
+    replaceEnded: job.replaceEnded ?? false,
   });
 }
 

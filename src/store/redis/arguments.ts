@@ -12,7 +12,7 @@ import { pack } from './msgpack.js';
 export function isPlain(job: NewJob, grouped = false): boolean {
   const { spec } = job;
   if (grouped !== (spec.group !== undefined)) return false;
-  if (job.priority !== 0 || job.delay !== undefined || job.at !== undefined) return false;
+  if (job.priority !== 0 || job.delay !== undefined || job.at !== undefined || job.replaceEnded) return false;
   return (
     spec === DEFAULT_SPEC ||
     spec === FORGETFUL_SPEC ||
@@ -75,6 +75,7 @@ export function addArguments(
       unique?.mode ?? 'keep',
       String(unique?.ttl ?? 0),
       skipTail(job),
+      job.replaceEnded ? '1' : '',
       String(needs.length),
     );
     for (const need of needs) args.push(need.on[0]!, upstreamQueue(need, queue), need.id);

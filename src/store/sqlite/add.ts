@@ -1,8 +1,8 @@
 import { CroreError } from '../../errors.js';
-import type { Bytes, Need, NewJob, Unique } from '../../job/job.js';
+import { type Bytes, type Need, type NewJob, STATES, type Terminal, type Unique } from '../../job/job.js';
 import { encodeSpec } from '../../job/spec.js';
 import { type AddOutcome, type Capacity, CREATED, FULL } from '../store.js';
-import { closeJob } from './finalize.js';
+import { closeJob, dropRecords } from './finalize.js';
 import { QueueCounters, S, sizeOf, type Tables } from './tables.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Capacity): boolean {
@@ -33,6 +33,7 @@ export function add(
 }
 
 function addOne(tables: Tables, counters: QueueCounters, job: NewJob, limits: Capacity, now: number): AddOutcome {
+  if (job.replaceEnded) dropEnded(tables, counters, job.id);
   const existing = taken(tables, counters.queue, job, now);
   if (existing !== undefined) return { outcome: renew(tables, counters, job, existing, now), id: existing };
   const size = sizeOf(job.payload);
@@ -57,6 +58,11 @@ function addOne(tables: Tables, counters: QueueCounters, job: NewJob, limits: Ca
   counters.add('bytes', size);
   if (unique) lock(tables, counters.queue, unique, job.id, now);
   return CREATED;
+}
+
+function dropEnded(tables: Tables, counters: QueueCounters, id: string): void {
+  const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ? AND state > 3').get(counters.queue, id);
+  if (row) dropRecords(tables, counters, STATES[row.state as number] as Terminal, 'SELECT ?', [row.n!]);
 }
 
 function lock(tables: Tables, queue: number, { key, ttl }: Unique, id: string, now: number): void {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { die, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
-import { mustGet, names, newJob } from '../../support/jobs.js';
+import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import type { Bench } from './setup.js';
 
 /** Jobs come in, and are handed out. */
@@ -12,6 +13,29 @@ export function testAdding(bench: Bench): void {
   });
 
   describe('adding and claiming', () => {
+    it('replaces a job that has ended, where asked to, and no other', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const again = (id: string, payload: string) => ({ ...newJob(id), payload, replaceEnded: true });
+      await store.add(queue, [newJob('done'), newJob('dead'), newJob('gone'), newJob('active')]);
+      await store.cancel(queue, ['gone']);
+      const [done, dead] = await claim(queue, 2);
+      await store.settle(queue, [settlementOf(done!, finish(done!.job!)), settlementOf(dead!, die(dead!.job!, 'no'))]);
+      await claim(queue, 1);
+      await store.add(queue, [newJob('ready')]);
+      const ids = ['done', 'dead', 'gone', 'active', 'ready', 'new'];
+      const outcomes = await store.add(
+        queue,
+        ids.map((id) => again(id, '"second"')),
+      );
+      expect(outcomes.map(({ outcome }) => outcome)).toEqual([
+        ...['created', 'created', 'created', 'duplicate', 'duplicate', 'created'],
+      ]);
+      expect(await store.count(queue)).toMatchObject({ ready: 5, active: 1, done: 0, dead: 0, cancelled: 0 });
+      expect((await mustGet(store, queue, 'dead')).payload).toBe('"second"');
+      expect((await mustGet(store, queue, 'ready')).payload).not.toBe('"second"');
+    });
+
     it('hands jobs out in the order they came, each once', async () => {
       const queue = newQueue();
       await joined(queue);

@@ -1,14 +1,14 @@
 -- add: jobs of any kind, in order.
 -- ARGV: now, most entries that may wait ('' = any), most bytes, then per job: id, record, priority, at ('' = use delay),
---   delay, unique key, unique mode (keep, extend, replace), unique ttl, 'keep-ms keep-count unique-key', number of needs, then per need: policy
+--   delay, unique key, unique mode (keep, extend, replace), unique ttl, 'keep-ms keep-count unique-key', 1 to replace an ended job of this id, number of needs, then per need: policy
 --   (s or f), upstream queue ('' = this one), upstream id.
 -- Reply: per job that was not created: index, 'duplicate', 'replaced', 'extended' or 'full', existing id. Or: 'unknown', upstream id.
--- include: add_unique add_dependencies groups enqueue_job events close_jobs bytes wake
+-- include: add_unique add_dependencies groups enqueue_job events close_jobs remove_ended bytes wake
 local items, batch, i = {}, {}, 4
 while i <= #ARGV do
   local item = { at = i, needs = {} }
-  local n = tonumber(ARGV[i + 9])
-  for k = 1, n do item.needs[k] = i + 7 + 3 * k end
+  local n = tonumber(ARGV[i + 10])
+  for k = 1, n do item.needs[k] = i + 8 + 3 * k end
   for _, p in ipairs(item.needs) do
     if ARGV[p + 1] == '' and not batch[ARGV[p + 2]] and call('HEXISTS', stem .. 'jobs', ARGV[p + 2]) == 0 then
       return { 'unknown', ARGV[p + 2] }
@@ -16,7 +16,7 @@ while i <= #ARGV do
   end
   batch[ARGV[i]] = true
   items[#items + 1] = item
-  i = i + 10 + 3 * n
+  i = i + 11 + 3 * n
 end
 
 local meta = call('HMGET', stem .. 'meta', 'stale', 'bytes', 'grouped')
@@ -32,6 +32,7 @@ local reply, bytes, fresh = {}, 0, false
 for index, item in ipairs(items) do
   local p = item.at
   local id, record, priority = ARGV[p], ARGV[p + 1], tonumber(ARGV[p + 2])
+  if ARGV[p + 9] == '1' then remove_ended(id) end
   local existing = find_holder(p)
   if existing then
     local mode = ARGV[p + 6]

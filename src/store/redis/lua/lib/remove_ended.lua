@@ -1,0 +1,11 @@
+-- include: queue runs drop_records
+
+-- Removes the record of a job that has ended; whether there was one.
+local function remove_ended(id)
+  local run = call('HGET', stem .. 'ended', id)
+  if not run then return false end
+  local state = parse_run(run)
+  if call('ZREM', stem .. state, id) == 0 and state == 'done' then call('LREM', stem .. 'recent', 1, id) end
+  drop_records({ id })
+  return true
+end
