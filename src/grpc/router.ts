@@ -1,24 +1,14 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { type Code, ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect';
-import type { Job } from '../job/job.js';
 import { Crore } from '../proto/crore/v1/crore_pb.js';
-import { DeadJobsSchema, type JobSchema, Lakh } from '../proto/lakh/lakh_pb.js';
+import { Lakh } from '../proto/lakh/lakh_pb.js';
 import type { ServerContext } from './context.js';
 import { croreService } from './crore/service.js';
 import { WorkStream } from './crore/work-stream.js';
 import type { Health } from './health.js';
-import { argsOf } from './lakh/consumer.js';
-import { deadJobs } from './lakh/dead-jobs.js';
-import { executionTimeOf } from './lakh/execution-time.js';
 import { Reflection } from './reflection.js';
 import { STATUS, statusOf } from './status.js';
 
-/** A default client accepts messages of 4 MB: some room is left for what surrounds the jobs. */
-const MOST_DEAD_BYTES = 4 * 1024 * 1024 - 16 * 1024;
-const JOB_OVERHEAD = 32;
-
-/** The calls that a library serves: all of crore.v1, health, reflection, and the one unary call of lakh. */
+/** The calls that a library serves: crore.v1, health and reflection. */
 export class Routes {
   readonly #streams = new Set<WorkStream>();
 
@@ -54,32 +44,9 @@ export class Routes {
         return stream.serve(requests, signal);
       },
     });
-    router.service(Lakh, { getDeadJobs: () => this.#deadJobs() });
     this.health.routes(router);
     new Reflection([Lakh, Crore]).routes(router);
   };
-
-  /** The newest that fit. */
-  async #deadJobs() {
-    const jobs: MessageInitShape<typeof JobSchema>[] = [];
-    let bytes = 0;
-    for await (const job of deadJobs(this.context.engine)) {
-      const args = argsOf({ job });
-      bytes += JOB_OVERHEAD + Buffer.byteLength(job.id) + Buffer.byteLength(job.queue);
-      for (const arg of args) bytes += 6 + Buffer.byteLength(arg);
-      if (bytes > MOST_DEAD_BYTES) break;
-      const { reservation } = job.spec;
-      const reservationTime = reservation > 0 ? durationFromMs(reservation) : undefined;
-      jobs.push({ id: job.id, name: job.queue, args, reservationTime, executionTime: executionOf(job) });
-    }
-    return create(DeadJobsSchema, { jobs });
-  }
-}
-
-function executionOf(job: Job): MessageInitShape<typeof JobSchema>['executionTime'] {
-  const time = executionTimeOf(job);
-  if (time.kind === 'immediate') return { case: 'immediate', value: {} };
-  return { case: time.kind, value: { seconds: BigInt(time.seconds), nanos: time.nanos } };
 }
 
 /** Errors of ours become statuses by the table of errors; what is unforeseen is logged and not told. */

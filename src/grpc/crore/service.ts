@@ -1,5 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { checkInteger, checkName } from '../../engine/check.js';
+import { deadJobs } from '../../engine/dead-jobs.js';
 import { chunks } from '../../engine/engine.js';
 import { CroreError } from '../../errors.js';
 import type { Entry, Job, NewJob } from '../../job/job.js';
@@ -17,7 +18,6 @@ import {
 } from '../../store/grpc/codec.js';
 import { type AddOutcome, MAX_BATCH, type WorkerInfo, type WorkerSession } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
-import { deadJobs } from '../lakh/dead-jobs.js';
 import { AwaitedJobs } from './awaited-jobs.js';
 import { getFitting, listFitting, MOST_ANSWERED, sizeOf } from './pages.js';
 import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';

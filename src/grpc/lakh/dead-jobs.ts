@@ -1,46 +1,35 @@
+import { deadJobs } from '../../engine/dead-jobs.js';
 import type { Engine } from '../../engine/engine.js';
-import type { Job } from '../../job/job.js';
+import { HEAD } from '../http2/frames.js';
+import { argsOf } from './consumer.js';
+import { executionTimeOf } from './execution-time.js';
+import { JobWriter } from './writer.js';
 
-/** Each queue's line has its newest job in memory; the pages behind it grow. */
-const MOST = 32;
+/** A default client accepts messages of 4 MB: some room is left for what surrounds the jobs. */
+const MOST_BYTES = 4 * 1024 * 1024 - 16 * 1024;
+/** Field 1 of `DeadJobs`, a message of its own. */
+const JOBS = (1 << 3) | 2;
 
-/** Dead jobs of these queues (all when undefined), newest first, for as long as somebody wants the next. */
-export async function* deadJobs(engine: Engine, queues?: readonly string[]): AsyncGenerator<Job> {
-  const { store } = engine;
-  const lines: { page: Job[]; next: () => Promise<boolean> }[] = [];
-  for (const queue of queues ?? (await store.queues())) {
-    if ((await store.count(queue)).dead === 0) continue;
-    const line = lineOf(engine, queue);
-    if (await line.next()) lines.push(line);
+/** A `DeadJobs` message: the newest dead jobs of all queues that fit. */
+export async function deadJobsMessage(engine: Engine): Promise<Buffer> {
+  const writer = new JobWriter();
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const job of deadJobs(engine)) {
+    const times = { execution: executionTimeOf(job), reservation: job.spec.reservation };
+    writer.add(job.id, job.queue, argsOf({ job }), times);
+    const message = writer.take().subarray(HEAD);
+    const field = Buffer.concat([Buffer.from([JOBS, ...varint(message.length)]), message]);
+    bytes += field.length;
+    if (bytes > MOST_BYTES) break;
+    parts.push(field);
   }
-  while (lines.length > 0) {
-    let newest = lines[0]!;
-    for (const line of lines) if (endOf(line.page[0]!) > endOf(newest.page[0]!)) newest = line;
-    yield newest.page.shift()!;
-    if (newest.page.length === 0 && !(await newest.next())) lines.splice(lines.indexOf(newest), 1);
-  }
+  return Buffer.concat(parts);
 }
 
-function endOf(job: Job): number {
-  return job.finishedAt ?? 0;
-}
-
-function lineOf({ store }: Engine, queue: string): { page: Job[]; next: () => Promise<boolean> } {
-  let cursor: string | undefined;
-  let over = false;
-  let limit = 1;
-  const line = {
-    page: [] as Job[],
-    async next(): Promise<boolean> {
-      while (!over && line.page.length === 0) {
-        const page = await store.list(queue, { state: 'dead', limit, cursor });
-        limit = Math.min(2 * limit, MOST);
-        line.page = page.jobs;
-        cursor = page.cursor;
-        over = cursor === undefined;
-      }
-      return line.page.length > 0;
-    },
-  };
-  return line;
+function varint(value: number): number[] {
+  const bytes: number[] = [];
+  let left = value;
+  for (; left > 127; left >>= 7) bytes.push((left & 127) | 128);
+  return [...bytes, left];
 }

@@ -1,8 +1,10 @@
 import { report } from '../../engine/tokenless-report.js';
 import type { ServerContext } from '../context.js';
 import type { Call } from '../http2/call.js';
+import { frame } from '../http2/frames.js';
 import { statusOf } from '../status.js';
 import { Consumer } from './consumer.js';
+import { deadJobsMessage } from './dead-jobs.js';
 import { Dispatcher } from './dispatcher.js';
 import { jobNames } from './job-names.js';
 import { NewJobReader } from './new-jobs.js';
@@ -11,10 +13,11 @@ import type { WireResult } from './reader.js';
 
 const WORK = '/lakh.Lakh/Work';
 const JOIN = '/lakh.Lakh/Join';
+const GET_DEAD_JOBS = '/lakh.Lakh/GetDeadJobs';
 /** Reports about other names that may be on their way; what comes beyond is dropped, as the protocol allows for any report. */
 const MOST_FOREIGN = 1_000;
 
-/** The hot streams of the lakh protocol, on our own framing. */
+/** The calls of the lakh protocol, on our own framing. */
 export class LakhService {
   readonly #dispatchers = new Map<string, Dispatcher>();
   readonly #producers = new Set<Producer>();
@@ -28,13 +31,14 @@ export class LakhService {
   }
 
   handles(path: string): boolean {
-    return path === WORK || path === JOIN;
+    return path === WORK || path === JOIN || path === GET_DEAD_JOBS;
   }
 
   handle(path: string, call: Call): void {
     try {
       if (path === WORK) this.#work(call);
-      else this.#join(call);
+      else if (path === JOIN) this.#join(call);
+      else void this.#getDeadJobs(call);
     } catch (error) {
       const { status, message, code } = statusOf(error);
       call.end(status, message, code);
@@ -66,6 +70,21 @@ export class LakhService {
     const producer = new Producer(this.context, this.#newJobs, call);
     this.#producers.add(producer);
     call.stream.once('close', () => this.#producers.delete(producer));
+  }
+
+  /** What the request holds does not matter: it is an Empty. */
+  async #getDeadJobs(call: Call): Promise<void> {
+    call.stream.resume();
+    try {
+      const message = await deadJobsMessage(this.context.engine);
+      if (call.ended) return;
+      call.send(frame(message));
+      call.end('OK');
+    } catch (error) {
+      const { status, message, code } = statusOf(error);
+      if (status === 'INTERNAL') this.context.log.error({ err: error }, 'dead jobs could not be listed');
+      call.end(status, message, code);
+    }
   }
 
   #join(call: Call): void {
