@@ -118,7 +118,7 @@ export class Crore {
     const body = encodeValue(payload, `payload of schedule '${name}'`, this.#setup.maxPayload);
     const since = store.now();
     const { text, first } = defineSchedule(name, queue, when, body, jobOptions, options, since);
-    const schedule = await store.putSchedule({ name, queue, definition: text, since, next: first });
+    const schedule = await store.schedules.put({ name, queue, definition: text, since, next: first });
     this.#scheduling ??= this.#engine.scheduleRunner.watch();
     this.#engine.scheduleRunner.nudge();
     return scheduleView(schedule);
@@ -126,19 +126,19 @@ export class Crore {
 
   /** All schedules, by name. */
   async schedules(): Promise<ScheduleView[]> {
-    return (await this.#engine.store.listSchedules()).map(scheduleView);
+    return (await this.#engine.store.schedules.list()).map(scheduleView);
   }
 
   /** Removes a schedule; its jobs stay. False when there is none of this name. */
   unschedule(name: string): Promise<boolean> {
-    return this.#engine.store.removeSchedule(checkScheduleName(name));
+    return this.#engine.store.schedules.remove(checkScheduleName(name));
   }
 
   /** Adds a job of a schedule now, beside its ticks. */
   async runSchedule<T = unknown, R = unknown>(name: string): Promise<Handle<T, R>> {
     checkScheduleName(name);
     const { store } = this.#engine;
-    const schedule = (await store.listSchedules()).find((one) => one.name === name);
+    const schedule = (await store.schedules.list()).find((one) => one.name === name);
     if (!schedule) throw new CroreError('NOT_FOUND', `there is no schedule '${name}'`);
     const job = extraJob(schedule, store.now());
     const outcome = await this.#engine.add(schedule.queue, job, {});

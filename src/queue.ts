@@ -218,24 +218,24 @@ export class Queue<T = unknown, R = unknown> {
    * per `rate.per`, and the same for each group of jobs. What is left out is not limited; `{}` lifts everything.
    */
   async setLimits(limits: QueueLimitOptions): Promise<void> {
-    await this.#engine.store.setLimits(this.name, resolveLimits(limits));
+    await this.#engine.store.configure(this.name, { limits: resolveLimits(limits) });
   }
 
   limits(): Promise<QueueLimits> {
-    return this.#engine.store.limits(this.name);
+    return this.#engine.store.settings(this.name).then(({ limits }) => limits);
   }
 
   /** Stops handing out work, on every worker; what runs goes on. */
   pause(): Promise<void> {
-    return this.#engine.store.pause(this.name, true);
+    return this.#engine.store.configure(this.name, { paused: true });
   }
 
   isPaused(): Promise<boolean> {
-    return this.#engine.store.isPaused(this.name);
+    return this.#engine.store.settings(this.name).then(({ paused }) => paused);
   }
 
   resume(): Promise<void> {
-    return this.#engine.store.pause(this.name, false);
+    return this.#engine.store.configure(this.name, { paused: false });
   }
 
   /**

@@ -107,7 +107,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   /** What happened since; nothing once closed, also when the connection went away under the question. */
   async #next(position: string): Promise<EventPage | undefined> {
     try {
-      return await this.engine.store.readEvents(this.queue, position, PAGE);
+      return await this.engine.store.events.read(this.queue, position, PAGE);
     } catch (error) {
       if (this.#closed) return undefined;
       throw error;
@@ -179,8 +179,8 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   }
 
   async #renew(): Promise<void> {
-    await this.engine.store
-      .recordEvents(this.queue, RECORD)
+    await this.engine.store.events
+      .record(this.queue, RECORD)
       .catch((error: Error) => this.engine.onError(error, `events of queue '${this.queue}'`));
   }
 }
@@ -205,6 +205,6 @@ export async function followEvents(
   if (types !== undefined && !Array.isArray(types))
     throw new CroreError('BAD_OPTION', `events: types must be an array, not ${describe(types)}`);
   for (const type of types ?? []) checkOneOf(type, 'events: types', EVENT_TYPES);
-  const last = await engine.store.recordEvents(queue, RECORD);
+  const last = await engine.store.events.record(queue, RECORD);
   return new JobEvents(engine, queue, after ?? last, types, onClosed);
 }

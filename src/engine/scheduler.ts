@@ -74,7 +74,7 @@ export class ScheduleRunner {
   async #round(): Promise<number | undefined> {
     const { store } = this.engine;
     for (let pass = 0; ; pass++) {
-      const schedules = await store.listSchedules();
+      const schedules = await store.schedules.list();
       const due = schedules.filter(({ next }) => next !== undefined && next <= store.now());
       let fired = 0;
       if (pass < MOST_PASSES) for (const schedule of due) fired += (await this.#fire(schedule)) ? 1 : 0;
@@ -85,7 +85,7 @@ export class ScheduleRunner {
   /** True when this call fired it. One that fails must not keep the others from their ticks. */
   async #fire(schedule: Schedule): Promise<boolean> {
     try {
-      return await this.engine.store.fireSchedule(schedule, firing(schedule, this.engine.store.now()));
+      return await this.engine.store.schedules.fire(schedule, firing(schedule, this.engine.store.now()));
     } catch (error) {
       if (!this.#closed) this.engine.onError(error as Error, `schedule '${schedule.name}'`);
       return false;

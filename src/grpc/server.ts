@@ -103,7 +103,7 @@ export class Server {
       version: setup.version,
       keepSwept: (queue) => this.#policy.watch(queue),
     };
-    this.#health = new Health(SERVICES, () => store.isPaused(PROBED));
+    this.#health = new Health(SERVICES, () => store.settings(PROBED));
     this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
     this.#lakh = new LakhService(this.#context);
     this.#routes = new Routes(this.#context, this.#health);

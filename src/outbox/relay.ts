@@ -166,7 +166,7 @@ export class Relay {
     if (batch === OCCUPIED) return OCCUPIED;
     if (!batch) return;
     const { source, position, to } = batch;
-    const answer = await this.store.addFromSource(queue, batch.jobs, { source, from: position, to });
+    const answer = await this.store.sources.add(queue, batch.jobs, { source, from: position, to });
     if (answer === 'stale') return this.#compare(queue, batch);
     // Should this not come about, the store knows better than the file, and the next batch finds out.
     while (this.ledger.write(() => this.ledger.confirm(queue, source, to)) === OCCUPIED) {
@@ -180,7 +180,7 @@ export class Relay {
    * that of a row, or the file has moved on meanwhile. If neither, one of the two has gone back in time.
    */
   async #compare(queue: string, seen: Batch): Promise<undefined | typeof OCCUPIED> {
-    const theirs = await this.store.sourcePosition(queue, seen.source);
+    const theirs = await this.store.sources.position(queue, seen.source);
     const verdict = this.ledger.write(() => {
       const stand = this.ledger.stand(queue);
       if (stand?.source !== seen.source || stand.position !== seen.position || theirs === stand.position) return false;

@@ -15,6 +15,12 @@ export interface Store {
   readonly maxParallelClaims: number;
   /** What an operator should know about how this store is set up (no persistence, an eviction policy …). */
   readonly warnings: readonly string[];
+  /** Schedules, which make jobs again and again. */
+  readonly schedules: ScheduleStore;
+  /** What happened to jobs, for whoever asks for it. */
+  readonly events: EventStore;
+  /** Jobs that come from elsewhere in an order of their own. */
+  readonly sources: SourceStore;
   /** Raw tasks by hand; absent behind a job server. */
   readonly raw?: RawStore;
 
@@ -27,10 +33,6 @@ export interface Store {
    * transactions cannot be shared.
    */
   addIn?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Capacity): AddOutcome[];
-  /** Puts jobs of an ordered source if the source stands at `mark.from`, and moves it to `mark.to` in the same step. */
-  addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'>;
-  /** Where a source stands in a queue; empty at the beginning. It outlives the jobs, and `obliterate`. */
-  sourcePosition(queue: string, source: string): Promise<string>;
   /** Takes up to `n` entries for a worker whose session exists, and prolongs that session. */
   claim(session: WorkerSession, n: number): Promise<Claim>;
   /** Applies each move whose token still matches; false where it does not. */
@@ -67,30 +69,48 @@ export interface Store {
   retryDead(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Drops the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
-  pause(queue: string, paused: boolean): Promise<void>;
-  isPaused(queue: string): Promise<boolean>;
-  /** Sets how fast a queue may be worked off; what is absent is not limited. */
-  setLimits(queue: string, limits: QueueLimits): Promise<void>;
-  limits(queue: string): Promise<QueueLimits>;
+  settings(queue: string): Promise<QueueSettings>;
+  /** Changes the settings that are given; limits are replaced as a whole. */
+  configure(queue: string, settings: Partial<QueueSettings>): Promise<void>;
   /** Forgets everything a queue holds, running work included. */
   obliterate(queue: string): Promise<void>;
 
-  /** Puts a schedule; one that says the same in the same queue stays as it is, with its next tick. Returns what holds. */
-  putSchedule(schedule: NewSchedule): Promise<Schedule>;
-  /** Adds the jobs of a tick and sets the next one, if the schedule still says the same and the tick is still to come. */
-  fireSchedule(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
-  listSchedules(): Promise<Schedule[]>;
-  removeSchedule(name: string): Promise<boolean>;
-
   /** Asks for a `finished` signal about these jobs. */
   watchForEnd(queue: string, ids: readonly string[]): Promise<void>;
-  /** Has what happens to the jobs of a queue written down for so many milliseconds; returns the position of the last event. */
-  recordEvents(queue: string, ms: number): Promise<string>;
-  /** Events after a position, oldest first. */
-  readEvents(queue: string, after: string, limit: number): Promise<EventPage>;
   /** Hears of work, ends and cancellations of a queue; returns the way to stop. Signals may be lost, never invented. */
   subscribe(queue: string, listener: (signal: Signal) => void): () => void;
   close(): Promise<void>;
+}
+
+export interface ScheduleStore {
+  /** Puts a schedule; one that says the same in the same queue stays as it is, with its next tick. Returns what holds. */
+  put(schedule: NewSchedule): Promise<Schedule>;
+  /** Adds the jobs of a tick and sets the next one, if the schedule still says the same and the tick is still to come. */
+  fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
+  list(): Promise<Schedule[]>;
+  /** False when there is none of this name. */
+  remove(name: string): Promise<boolean>;
+}
+
+export interface EventStore {
+  /** Records the events of a queue for so many milliseconds; returns the position of the last one. */
+  record(queue: string, ms: number): Promise<string>;
+  /** Events after a position, oldest first. */
+  read(queue: string, after: string, limit: number): Promise<EventPage>;
+}
+
+export interface SourceStore {
+  /** Adds jobs if the source stands at `step.from`, and moves it to `step.to` in the same transaction. */
+  add(queue: string, jobs: readonly NewJob[], step: SourceStep): Promise<AddOutcome[] | 'stale'>;
+  /** Where a source stands in a queue; empty at the beginning. It outlives the jobs, and `obliterate`. */
+  position(queue: string, source: string): Promise<string>;
+}
+
+/** What was set for a queue. */
+export interface QueueSettings {
+  /** Nothing is claimed. */
+  paused: boolean;
+  limits: QueueLimits;
 }
 
 /**

@@ -3,6 +3,7 @@ import type {
   Claim,
   NewSession,
   ProgressUpdate,
+  QueueSettings,
   Settlement,
   Signal,
   Store,
@@ -101,7 +102,7 @@ export class FaultyStore {
       recordProgress: (queue, lease, note) => this.#note(queue, lease, note),
       leasesOf: async (queue, worker) => (this.dead.has(worker) ? [] : this.real.leasesOf(queue, worker)),
       sweep: (queue, options) => this.#sweep(queue, options),
-      pause: (queue, paused) => this.#pause(queue, paused),
+      configure: (queue, settings) => this.#configure(queue, settings),
       subscribe: (queue, listener) => this.#listen(queue, listener),
     };
   }
@@ -205,10 +206,10 @@ export class FaultyStore {
     return sweep;
   }
 
-  #pause(queue: string, paused: boolean): Promise<void> {
-    if (paused) this.paused.add(queue);
-    else this.paused.delete(queue);
-    return this.real.pause(queue, paused);
+  #configure(queue: string, settings: Partial<QueueSettings>): Promise<void> {
+    if (settings.paused === true) this.paused.add(queue);
+    else if (settings.paused === false) this.paused.delete(queue);
+    return this.real.configure(queue, settings);
   }
 
   #listen(queue: string, listener: Listener): () => void {

@@ -63,7 +63,7 @@ export class Time {
   /** When something is due next: a job, a schedule, a dead worker's lease, a reservation, a sleeper. */
   async #nextEvent(): Promise<number> {
     const times = [this.clock.nextWake, ...this.wire.nextAt.values()];
-    for (const { next } of await this.real.listSchedules()) if (next !== undefined) times.push(next);
+    for (const { next } of await this.real.schedules.list()) if (next !== undefined) times.push(next);
     for (const queue of await this.real.queues()) {
       const { jobs } = await this.real.list(queue, { state: 'scheduled', limit: 1 });
       times.push(...jobs.map((job) => job.runAt!));

@@ -248,7 +248,7 @@ describe('crore.v1: limits and schedules', () => {
       group: { concurrency: 2n },
     };
     await client.setLimits({ queue: 'q', limits });
-    expect(await store.limits('q')).toEqual({
+    expect((await store.settings('q')).limits).toEqual({
       concurrency: 1,
       rate: { count: 5, per: 1_000 },
       group: { concurrency: 2 },
@@ -418,16 +418,16 @@ describe('schedules that a client has put together', () => {
       next: time(times.next ?? now + 60_000),
     };
     await expect(client.putSchedule({ schedule })).rejects.toMatchObject({ code: Code.InvalidArgument });
-    expect(await store.listSchedules()).toEqual([]);
+    expect(await store.schedules.list()).toEqual([]);
   });
 
   it('make up for the last thousand ticks they missed, and no more', async () => {
     let now = 1_800_000_000_000;
     const { store } = await serve({ clock: () => now });
     const definition = JSON.stringify({ ...base, rule: { every: 1_000 }, catchUp: 'all' });
-    await store.putSchedule({ name: 's', queue: 'q', definition, since: now, next: now + 1_000 });
+    await store.schedules.put({ name: 's', queue: 'q', definition, since: now, next: now + 1_000 });
     now += 86_400_000;
-    await until('it has caught up', async () => (await store.listSchedules())[0]!.next! > now);
+    await until('it has caught up', async () => (await store.schedules.list())[0]!.next! > now);
     expect((await store.count('q')).ready).toBe(1_000);
   });
 });

@@ -31,10 +31,10 @@ export class EventSteps {
   async #record(ms: number): Promise<void> {
     const { log } = this.sides.model;
     log.record(ms);
-    const last = await this.sides.each((store) => store.recordEvents(this.sides.queue, ms));
+    const last = await this.sides.each((store) => store.events.record(this.sides.queue, ms));
     // What it returns is the position of the last event: nothing comes after it.
     for (const [i, store] of this.sides.stores.entries())
-      expect(await store.readEvents(this.sides.queue, last[i]!, 1)).toEqual({ events: [], gap: false });
+      expect(await store.events.read(this.sides.queue, last[i]!, 1)).toEqual({ events: [], gap: false });
   }
 
   #read(back: number, limit: number): Promise<void> {
@@ -46,7 +46,7 @@ export class EventSteps {
     const { queue, model } = this.sides;
     const wanted = model.log.all.slice(from, from + limit);
     const pages = await this.sides.each((store, i) =>
-      store.readEvents(queue, from === 0 ? BEGINNING : this.#positions[i]![from - 1]!, limit),
+      store.events.read(queue, from === 0 ? BEGINNING : this.#positions[i]![from - 1]!, limit),
     );
     for (const [i, { events, gap }] of pages.entries()) {
       expect(events.map(shown)).toEqual(wanted.map((told, k) => filled(told, pages[0]!.events[k])));

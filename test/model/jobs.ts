@@ -54,11 +54,11 @@ export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
     }
     case 'limits':
       model.setLimits(step.limits);
-      await sides.each((store) => store.setLimits(queue, step.limits));
+      await sides.each((store) => store.configure(queue, { limits: step.limits }));
       return;
     case 'pause':
       model.pause(step.paused);
-      await sides.each((store) => store.pause(queue, step.paused));
+      await sides.each((store) => store.configure(queue, { paused: step.paused }));
   }
 }
 
@@ -74,8 +74,10 @@ export function addTo(sides: Sides, jobs: NewJob[]): Promise<void> {
 
 /** The same as a step of an ordered source. */
 export async function addFromSourceTo(sides: Sides, jobs: NewJob[], mark: SourceStep): Promise<void> {
-  await accepted(sides, sides.model.addFromSource(jobs, mark), (store) => store.addFromSource(sides.queue, jobs, mark));
-  await sides.agree(sides.model.sourcePosition(mark.source), (store) => store.sourcePosition(sides.queue, mark.source));
+  await accepted(sides, sides.model.addFromSource(jobs, mark), (store) => store.sources.add(sides.queue, jobs, mark));
+  await sides.agree(sides.model.sourcePosition(mark.source), (store) =>
+    store.sources.position(sides.queue, mark.source),
+  );
 }
 
 type Answer = AddOutcome[] | string;

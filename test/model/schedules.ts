@@ -27,7 +27,7 @@ export class ScheduleSteps {
     if (step.do === 'schedule') return this.#put(step);
     if (step.do === 'unschedule') {
       const name = this.#name(step.name);
-      return this.sides.agree(schedules.drop(name), (store) => store.removeSchedule(name));
+      return this.sides.agree(schedules.drop(name), (store) => store.schedules.remove(name));
     }
     const seen = this.#seen[this.#seen.length - 1 - (step.which % Math.max(1, this.#seen.length))];
     if (!seen) return;
@@ -42,7 +42,7 @@ export class ScheduleSteps {
     const { text, first } = defineSchedule(this.#name(name), queue, every, '"tick"', {}, { catchUp }, now);
     const schedule = { name: this.#name(name), queue, definition: text, since: now, next: first };
     const wanted = model.schedules.put(schedule);
-    await this.sides.agree(wanted, (store) => store.putSchedule(schedule));
+    await this.sides.agree(wanted, (store) => store.schedules.put(schedule));
   }
 
   /** The model knows one queue: what is scheduleSteps elsewhere ticks without a job. */
@@ -50,7 +50,7 @@ export class ScheduleSteps {
     const { now, model } = this.sides;
     const { jobs, ...ticks } = firing(seen, now);
     const here = { ...ticks, jobs: seen.queue === this.sides.queue ? this.#known(jobs) : [] };
-    await this.sides.agree(model.schedules.fire(seen, here), (store) => store.fireSchedule(seen, here));
+    await this.sides.agree(model.schedules.fire(seen, here), (store) => store.schedules.fire(seen, here));
   }
 
   #known(jobs: NewJob[]): NewJob[] {
@@ -63,7 +63,7 @@ export class ScheduleSteps {
     this.#seen.push(...all);
     const prefix = this.#name('');
     await this.sides.agree(all, async (store) =>
-      (await store.listSchedules()).filter(({ name }) => name.startsWith(prefix)),
+      (await store.schedules.list()).filter(({ name }) => name.startsWith(prefix)),
     );
   }
 

@@ -24,23 +24,28 @@ function flaky(store: Store, random: () => number, arrived: Arrived): Store {
   const dawdle = async () => {
     for (let i = Math.floor(random() * 5); i > 0; i--) await new Promise((resolve) => setImmediate(resolve));
   };
+  const unreliable = async <T>(call: () => Promise<T>): Promise<T> => {
+    await dawdle();
+    fail('before');
+    const answer = await call();
+    await dawdle();
+    fail('after');
+    return answer;
+  };
+  const sources: Store['sources'] = {
+    position: (queue, source) => unreliable(() => store.sources.position(queue, source)),
+    add: (queue, jobs, step) =>
+      unreliable(async () => {
+        const answer = await store.sources.add(queue, jobs, step);
+        if (answer !== 'stale') arrived[queue]!.push(...jobs.map((job) => JSON.parse(job.payload as string)));
+        return answer;
+      }),
+  };
   return new Proxy(store, {
     get(target, key) {
+      if (key === 'sources') return sources;
       const value: unknown = Reflect.get(target, key, target);
-      if (typeof value !== 'function') return value;
-      if (key !== 'addFromSource' && key !== 'sourcePosition') return value.bind(target);
-      return async (...args: unknown[]) => {
-        await dawdle();
-        fail('before');
-        const answer = await value.apply(target, args);
-        if (key === 'addFromSource' && answer !== 'stale') {
-          const [queue, jobs] = args as Parameters<Store['addFromSource']>;
-          arrived[queue]!.push(...jobs.map((job) => JSON.parse(job.payload as string)));
-        }
-        await dawdle();
-        fail('after');
-        return answer;
-      };
+      return typeof value === 'function' ? value.bind(target) : value;
     },
   });
 }

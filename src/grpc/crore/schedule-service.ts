@@ -40,22 +40,22 @@ export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof
   const { engine } = context;
   const { store } = engine;
   return {
-    getLimits: async ({ queue }) => ({ limits: fromLimits(await store.limits(queueName(queue))) }),
+    getLimits: async ({ queue }) => ({ limits: fromLimits((await store.settings(queueName(queue))).limits) }),
     setLimits: async ({ queue, limits }) => {
-      await store.setLimits(queueName(queue), resolveLimits(toLimits(limits)));
+      await store.configure(queueName(queue), { limits: resolveLimits(toLimits(limits)) });
       return {};
     },
 
     schedule: async (request) => {
-      const schedule = await store.putSchedule(scheduleOf(context, request));
+      const schedule = await store.schedules.put(scheduleOf(context, request));
       engine.scheduleRunner.nudge();
       return { schedule: infoOf(schedule) };
     },
-    listSchedules: async () => ({ schedules: (await store.listSchedules()).map(infoOf) }),
-    unschedule: async ({ name }) => ({ removed: await store.removeSchedule(checkScheduleName(name)) }),
+    listSchedules: async () => ({ schedules: (await store.schedules.list()).map(infoOf) }),
+    unschedule: async ({ name }) => ({ removed: await store.schedules.remove(checkScheduleName(name)) }),
     runSchedule: async ({ name }) => {
       checkScheduleName(name);
-      const schedule = (await store.listSchedules()).find((one) => one.name === name);
+      const schedule = (await store.schedules.list()).find((one) => one.name === name);
       if (!schedule) throw new CroreError('NOT_FOUND', `there is no schedule '${name}'`);
       const job = extraJob(schedule, store.now());
       const outcome = await engine.add(schedule.queue, job, {});
@@ -64,7 +64,7 @@ export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof
     },
     putSchedule: async ({ schedule }) => {
       const known = checkedSchedule(toSchedule(schedule), store.now());
-      const stored = await store.putSchedule(known);
+      const stored = await store.schedules.put(known);
       engine.scheduleRunner.nudge();
       return { schedule: fromSchedule(stored) };
     },
@@ -74,17 +74,17 @@ export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof
       checkName(known.queue, 'queue name');
       if (jobs.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${jobs.length} jobs of one firing`);
       const all = jobs.map((job) => toRecord(job, known.queue));
-      const applied = await store.fireSchedule(known, { jobs: all, next: toTime(next), last: toTime(last) });
+      const applied = await store.schedules.fire(known, { jobs: all, next: toTime(next), last: toTime(last) });
       return { applied };
     },
 
     recordEvents: async ({ queue, time }) => ({
-      position: await store.recordEvents(queueName(queue), durationOf(toMs(time), 'time', 1, LONGEST_RECORD)),
+      position: await store.events.record(queueName(queue), durationOf(toMs(time), 'time', 1, LONGEST_RECORD)),
     }),
     readEvents: async ({ queue, after, limit }) => {
       if (!/^\d{0,20}(-\d{1,20})?$/.test(after))
         throw new CroreError('BAD_OPTION', 'after is not a position of an event');
-      const page = await store.readEvents(
+      const page = await store.events.read(
         queueName(queue),
         after,
         limit === 0 ? 100 : checkInteger(limit, 'limit', 1, 10_000),

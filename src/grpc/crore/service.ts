@@ -61,13 +61,13 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       if (all.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${all.length} jobs, the limit is ${MAX_BATCH}`);
       context.keepSwept(queue);
       const step = { source: checkName(source, 'source'), from, to };
-      const outcomes = await store.addFromSource(queue, all, step);
+      const outcomes = await store.sources.add(queue, all, step);
       return outcomes === 'stale' ? { stale: true } : { results: resultsOf(outcomes, all) };
     },
     sourcePosition: async ({ queue, source }) => ({
-      position: await store.sourcePosition(queueName(queue), checkName(source, 'source')),
+      position: await store.sources.position(queueName(queue), checkName(source, 'source')),
     }),
-    isPaused: async ({ queue }) => ({ paused: await store.isPaused(queueName(queue)) }),
+    isPaused: async ({ queue }) => ({ paused: (await store.settings(queueName(queue))).paused }),
     push: async ({ queue, tasks, limits: asked }) => {
       queueName(queue);
       context.keepSwept(queue);
@@ -113,11 +113,11 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       removed: await onDead(context, queueName(queue), ids, (page) => removeDead(context, queue, page)),
     }),
     pause: async ({ queue }) => {
-      await store.pause(queueName(queue), true);
+      await store.configure(queueName(queue), { paused: true });
       return {};
     },
     resume: async ({ queue }) => {
-      await store.pause(queueName(queue), false);
+      await store.configure(queueName(queue), { paused: false });
       return {};
     },
     obliterate: async ({ queue }) => {
@@ -223,7 +223,7 @@ async function statsOf({ engine }: ServerContext, name: string) {
   const { store } = engine;
   const [counts, paused, first, workers] = await Promise.all([
     store.count(name),
-    store.isPaused(name),
+    store.settings(name).then(({ paused }) => paused),
     store.list(name, { state: 'ready', limit: 1 }),
     store.workers(name),
   ]);

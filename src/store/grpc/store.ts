@@ -9,6 +9,7 @@ import {
   type Counts,
   CREATED,
   type EventPage,
+  type EventStore,
   FULL,
   type JobPage,
   type ListOptions,
@@ -17,10 +18,13 @@ import {
   type NewSession,
   type ProgressUpdate,
   type QueueLimits,
+  type QueueSettings,
   type Schedule,
+  type ScheduleStore,
   type Settlement,
   type Signal,
   type SourceStep,
+  type SourceStore,
   type Store,
   type SweepOptions,
   type SweepResult,
@@ -72,6 +76,20 @@ const STATUSES: Record<number, Claim['status']> = {
 };
 
 export class GrpcStore implements Store {
+  readonly schedules: ScheduleStore = {
+    put: (schedule) => this.#putSchedule(schedule),
+    fire: (schedule, firing) => this.#fireSchedule(schedule, firing),
+    list: () => this.#listSchedules(),
+    remove: (name) => this.#removeSchedule(name),
+  };
+  readonly events: EventStore = {
+    record: (queue, ms) => this.#recordEvents(queue, ms),
+    read: (queue, after, limit) => this.#readEvents(queue, after, limit),
+  };
+  readonly sources: SourceStore = {
+    add: (queue, jobs, step) => this.#addFromSource(queue, jobs, step),
+    position: (queue, source) => this.#sourcePosition(queue, source),
+  };
   readonly maxParallelClaims = 3;
   readonly warnings: readonly string[];
   readonly threadUrl: string;
@@ -105,20 +123,20 @@ export class GrpcStore implements Store {
     return toOutcomes(value.results, jobs, repeated);
   }
 
-  async addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
+  async #addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
     const request = { queue, jobs: jobs.map(fromNewJob), ...mark };
     const { value, repeated } = await this.#call((options) => this.#client.addFromSource(request, options));
     if (!value.stale) return toOutcomes(value.results, jobs, repeated);
     // A first try whose answer was lost has moved the source to where we wanted it.
-    const done = repeated && (await this.sourcePosition(queue, mark.source)) === mark.to;
+    const done = repeated && (await this.#sourcePosition(queue, mark.source)) === mark.to;
     return done ? jobs.map(() => CREATED) : 'stale';
   }
 
-  async sourcePosition(queue: string, source: string): Promise<string> {
+  async #sourcePosition(queue: string, source: string): Promise<string> {
     return (await this.#call((options) => this.#client.sourcePosition({ queue, source }, options))).value.position;
   }
 
-  async isPaused(queue: string): Promise<boolean> {
+  async #isPaused(queue: string): Promise<boolean> {
     return (await this.#call((options) => this.#client.isPaused({ queue }, options))).value.paused;
   }
 
@@ -220,25 +238,25 @@ export class GrpcStore implements Store {
     }));
   }
 
-  async pause(queue: string, paused: boolean): Promise<void> {
+  async #pause(queue: string, paused: boolean): Promise<void> {
     if (paused) await this.#call((options) => this.#client.pause({ queue }, options));
     else await this.#call((options) => this.#client.resume({ queue }, options));
   }
 
-  async setLimits(queue: string, limits: QueueLimits): Promise<void> {
+  async #setLimits(queue: string, limits: QueueLimits): Promise<void> {
     await this.#call((options) => this.#client.setLimits({ queue, limits: fromLimits(limits) }, options));
   }
 
-  async limits(queue: string): Promise<QueueLimits> {
+  async #limits(queue: string): Promise<QueueLimits> {
     return toLimits((await this.#call((options) => this.#client.getLimits({ queue }, options))).value.limits);
   }
 
-  async putSchedule(schedule: NewSchedule): Promise<Schedule> {
+  async #putSchedule(schedule: NewSchedule): Promise<Schedule> {
     const request = { schedule: fromSchedule(schedule) };
     return toSchedule((await this.#call((options) => this.#client.putSchedule(request, options))).value.schedule);
   }
 
-  async fireSchedule(schedule: Schedule, firing: Parameters<Store['fireSchedule']>[1]): Promise<boolean> {
+  async #fireSchedule(schedule: Schedule, firing: Parameters<ScheduleStore['fire']>[1]): Promise<boolean> {
     const { jobs, next, last } = firing;
     const request = {
       schedule: fromSchedule(schedule),
@@ -250,23 +268,33 @@ export class GrpcStore implements Store {
     return value.applied || repeated;
   }
 
-  async listSchedules(): Promise<Schedule[]> {
+  async #listSchedules(): Promise<Schedule[]> {
     const { value } = await this.#call((options) => this.#client.listSchedules({}, options));
     return value.schedules.map(({ record }) => toSchedule(record));
   }
 
-  async removeSchedule(name: string): Promise<boolean> {
+  async #removeSchedule(name: string): Promise<boolean> {
     const { value, repeated } = await this.#call((options) => this.#client.unschedule({ name }, options));
     return value.removed || repeated;
   }
 
-  async recordEvents(queue: string, ms: number): Promise<string> {
+  async #recordEvents(queue: string, ms: number): Promise<string> {
     return (await this.#call((options) => this.#client.recordEvents({ queue, time: fromMs(ms) }, options))).value
       .position;
   }
 
-  async readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
+  async #readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
     return toEvents((await this.#call((options) => this.#client.readEvents({ queue, after, limit }, options))).value);
+  }
+
+  async settings(queue: string): Promise<QueueSettings> {
+    const [paused, limits] = await Promise.all([this.#isPaused(queue), this.#limits(queue)]);
+    return { paused, limits };
+  }
+
+  async configure(queue: string, { paused, limits }: Partial<QueueSettings>): Promise<void> {
+    if (paused !== undefined) await this.#pause(queue, paused);
+    if (limits !== undefined) await this.#setLimits(queue, limits);
   }
 
   async obliterate(queue: string): Promise<void> {

@@ -9,6 +9,7 @@ import {
   type Counts,
   CREATED,
   type EventPage,
+  type EventStore,
   FULL,
   type JobPage,
   type ListOptions,
@@ -17,11 +18,14 @@ import {
   type NewSession,
   type ProgressUpdate,
   type QueueLimits,
+  type QueueSettings,
   type Schedule,
+  type ScheduleStore,
   SERVER_SESSION,
   type Settlement,
   type Signal,
   type SourceStep,
+  type SourceStore,
   type Store,
   type SweepOptions,
   type SweepResult,
@@ -71,6 +75,20 @@ export interface RedisStoreOptions {
 }
 
 export class RedisStore implements Store {
+  readonly schedules: ScheduleStore = {
+    put: (schedule) => this.#putSchedule(schedule),
+    fire: (schedule, firing) => this.#fireSchedule(schedule, firing),
+    list: () => this.#listSchedules(),
+    remove: (name) => this.#removeSchedule(name),
+  };
+  readonly events: EventStore = {
+    record: (queue, ms) => this.#recordEvents(queue, ms),
+    read: (queue, after, limit) => this.#readEvents(queue, after, limit),
+  };
+  readonly sources: SourceStore = {
+    add: (queue, jobs, step) => this.#addFromSource(queue, jobs, step),
+    position: (queue, source) => this.#sourcePosition(queue, source),
+  };
   readonly maxParallelClaims = 3;
   readonly warnings: readonly string[];
   readonly threadUrl?: string;
@@ -140,7 +158,7 @@ export class RedisStore implements Store {
     return outcomes(jobs, reply, repeated);
   }
 
-  async addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
+  async #addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
     await this.#registry.add(queue);
     const args = addArguments(queue, jobs, this.#time(), this.now(), {});
     args.push(mark.source, mark.from, mark.to);
@@ -149,7 +167,7 @@ export class RedisStore implements Store {
     return text(reply[0] ?? null) === 'stale' ? 'stale' : outcomes(jobs, reply, false);
   }
 
-  async sourcePosition(queue: string, source: string): Promise<string> {
+  async #sourcePosition(queue: string, source: string): Promise<string> {
     return text((await this.#run('source_position', queue, [this.#time(), source])).reply);
   }
 
@@ -271,23 +289,25 @@ export class RedisStore implements Store {
     return (reply as number[]).map((flag) => repeated || flag === 1);
   }
 
-  async pause(queue: string, paused: boolean): Promise<void> {
+  async #pause(queue: string, paused: boolean): Promise<void> {
     await this.#registry.add(queue);
     await this.#run('pause', queue, [this.#time(), paused ? '1' : '0']);
   }
 
-  async isPaused(queue: string): Promise<boolean> {
-    return (await this.#client.call('HEXISTS', `${this.#keys.queue(queue).stem}meta`, 'paused')) === 1;
-  }
-
-  async setLimits(queue: string, limits: QueueLimits): Promise<void> {
+  async #setLimits(queue: string, limits: QueueLimits): Promise<void> {
     await this.#registry.add(queue);
     await this.#run('set_limits', queue, [this.#time(), limitsText(limits)]);
   }
 
-  async limits(queue: string): Promise<QueueLimits> {
-    const stored = await this.#client.call('HGET', `${this.#keys.queue(queue).stem}meta`, 'pace');
-    return readLimits(text(stored));
+  async settings(queue: string): Promise<QueueSettings> {
+    const key = `${this.#keys.queue(queue).stem}meta`;
+    const [paused, limits] = (await this.#client.call('HMGET', key, 'paused', 'pace')) as Reply[];
+    return { paused: paused !== null, limits: readLimits(text(limits!)) };
+  }
+
+  async configure(queue: string, { paused, limits }: Partial<QueueSettings>): Promise<void> {
+    if (paused !== undefined) await this.#pause(queue, paused);
+    if (limits !== undefined) await this.#setLimits(queue, limits);
   }
 
   async obliterate(queue: string): Promise<void> {
@@ -295,23 +315,23 @@ export class RedisStore implements Store {
     await this.#registry.remove(queue);
   }
 
-  async putSchedule(schedule: NewSchedule): Promise<Schedule> {
+  async #putSchedule(schedule: NewSchedule): Promise<Schedule> {
     await this.#registry.add(schedule.queue);
     return this.#schedules.put(schedule);
   }
 
-  fireSchedule(
+  #fireSchedule(
     schedule: Schedule,
     firing: { jobs: readonly NewJob[]; next?: number; last?: number },
   ): Promise<boolean> {
     return this.#schedules.fire(schedule, firing);
   }
 
-  listSchedules(): Promise<Schedule[]> {
+  #listSchedules(): Promise<Schedule[]> {
     return this.#schedules.all();
   }
 
-  removeSchedule(name: string): Promise<boolean> {
+  #removeSchedule(name: string): Promise<boolean> {
     return this.#schedules.drop(name);
   }
 
@@ -319,12 +339,12 @@ export class RedisStore implements Store {
     await this.#run('watch_for_end', queue, [this.#time(), ...ids]);
   }
 
-  async recordEvents(queue: string, ms: number): Promise<string> {
+  async #recordEvents(queue: string, ms: number): Promise<string> {
     await this.#registry.add(queue);
     return text((await this.#run('record_events', queue, [this.#time(), String(ms)])).reply);
   }
 
-  async readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
+  async #readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
     const { reply } = await this.#run('read_events', queue, [this.#time(), after, String(limit)]);
     return readEvents(reply as Reply[]);
   }

@@ -6,16 +6,20 @@ import type {
   Claim,
   Counts,
   EventPage,
+  EventStore,
   JobPage,
   ListOptions,
   NewSchedule,
   NewSession,
   ProgressUpdate,
   QueueLimits,
+  QueueSettings,
   Schedule,
+  ScheduleStore,
   Settlement,
   Signal,
   SourceStep,
+  SourceStore,
   Store,
   SweepOptions,
   SweepResult,
@@ -64,6 +68,20 @@ export interface SqliteStoreOptions {
 }
 
 export class SqliteStore implements Store {
+  readonly schedules: ScheduleStore = {
+    put: (schedule) => this.#putSchedule(schedule),
+    fire: (schedule, firing) => this.#fireSchedule(schedule, firing),
+    list: () => this.#listSchedules(),
+    remove: (name) => this.#removeSchedule(name),
+  };
+  readonly events: EventStore = {
+    record: (queue, ms) => this.#recordEvents(queue, ms),
+    read: (queue, after, limit) => this.#readEvents(queue, after, limit),
+  };
+  readonly sources: SourceStore = {
+    add: (queue, jobs, step) => this.#addFromSource(queue, jobs, step),
+    position: (queue, source) => this.#sourcePosition(queue, source),
+  };
   readonly maxParallelClaims = 1;
   readonly warnings: readonly string[] = [];
   readonly threadUrl?: string;
@@ -125,13 +143,13 @@ export class SqliteStore implements Store {
     return this.#enlistments.add(connection, queue, jobs, limits, this.now());
   }
 
-  async addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
+  async #addFromSource(queue: string, jobs: readonly NewJob[], mark: SourceStep): Promise<AddOutcome[] | 'stale'> {
     const outcomes = await this.#write(queue, (n) => addFromSource(this.#tables, n, jobs, mark, this.now()));
     if (outcomes !== 'stale') this.#emit(queue, { type: 'work' });
     return outcomes;
   }
 
-  sourcePosition(queue: string, source: string): Promise<string> {
+  #sourcePosition(queue: string, source: string): Promise<string> {
     return this.#read(queue, '', (n) => sourcePosition(this.#tables, n, source));
   }
 
@@ -255,24 +273,28 @@ export class SqliteStore implements Store {
     return this.#update(queue, nothing(ids).applied, (n) => remove(this.#tables, n, ids));
   }
 
-  async pause(queue: string, paused: boolean): Promise<void> {
+  async #pause(queue: string, paused: boolean): Promise<void> {
     await this.#write(queue, (n) => {
       this.#tables.sql('UPDATE queues SET paused = ? WHERE n = ?').run(paused ? 1 : 0, n);
     });
     if (!paused) this.#emit(queue, { type: 'work' });
   }
 
-  isPaused(queue: string): Promise<boolean> {
-    return this.#read(queue, false, (n) => this.#tables.row(n).paused === 1);
-  }
-
-  async setLimits(queue: string, limits: QueueLimits): Promise<void> {
+  async #setLimits(queue: string, limits: QueueLimits): Promise<void> {
     await this.#write(queue, (n) => setLimits(this.#tables, n, limits, this.now()));
     this.#emit(queue, { type: 'work' });
   }
 
-  limits(queue: string): Promise<QueueLimits> {
-    return this.#read(queue, {}, (n) => limitsOf(this.#tables.row(n)));
+  settings(queue: string): Promise<QueueSettings> {
+    return this.#read(queue, { paused: false, limits: {} }, (n) => {
+      const row = this.#tables.row(n);
+      return { paused: row.paused === 1, limits: limitsOf(row) };
+    });
+  }
+
+  async configure(queue: string, { paused, limits }: Partial<QueueSettings>): Promise<void> {
+    if (paused !== undefined) await this.#pause(queue, paused);
+    if (limits !== undefined) await this.#setLimits(queue, limits);
   }
 
   async obliterate(queue: string): Promise<void> {
@@ -285,11 +307,11 @@ export class SqliteStore implements Store {
     this.#tellEnds(queue, [], woken);
   }
 
-  putSchedule(schedule: NewSchedule): Promise<Schedule> {
+  #putSchedule(schedule: NewSchedule): Promise<Schedule> {
     return this.#write(schedule.queue, (n) => putSchedule(this.#tables, n, schedule));
   }
 
-  async fireSchedule(
+  async #fireSchedule(
     schedule: Schedule,
     firing: { jobs: readonly NewJob[]; next?: number; last?: number },
   ): Promise<boolean> {
@@ -298,11 +320,11 @@ export class SqliteStore implements Store {
     return fired;
   }
 
-  listSchedules(): Promise<Schedule[]> {
+  #listSchedules(): Promise<Schedule[]> {
     return this.#attempt(() => listSchedules(this.#tables));
   }
 
-  removeSchedule(name: string): Promise<boolean> {
+  #removeSchedule(name: string): Promise<boolean> {
     return this.#committer.run(() => removeSchedule(this.#tables, name));
   }
 
@@ -314,11 +336,11 @@ export class SqliteStore implements Store {
     });
   }
 
-  recordEvents(queue: string, ms: number): Promise<string> {
+  #recordEvents(queue: string, ms: number): Promise<string> {
     return this.#write(queue, (n) => recordEvents(this.#tables, new QueueCounters(this.#tables, n), ms, this.now()));
   }
 
-  readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
+  #readEvents(queue: string, after: string, limit: number): Promise<EventPage> {
     return this.#read(queue, { events: [], gap: true }, (n) => readEvents(this.#tables, n, after, limit));
   }
 

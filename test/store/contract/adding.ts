@@ -140,12 +140,12 @@ export function testAdding(bench: Bench): void {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);
-      expect(await store.isPaused(queue)).toBe(false);
-      await store.pause(queue, true);
-      expect(await store.isPaused(queue)).toBe(true);
+      expect((await store.settings(queue)).paused).toBe(false);
+      await store.configure(queue, { paused: true });
+      expect((await store.settings(queue)).paused).toBe(true);
       expect(await store.claim(session(queue), 1)).toMatchObject({ status: 'paused', entries: [] });
-      await store.pause(queue, false);
-      expect(await store.isPaused(queue)).toBe(false);
+      await store.configure(queue, { paused: false });
+      expect((await store.settings(queue)).paused).toBe(false);
       expect(names(await claim(queue, 1))).toEqual(['a']);
     });
 

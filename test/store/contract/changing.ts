@@ -127,10 +127,10 @@ export function testChanging(bench: Bench): void {
         ['a job', (queue) => store.add(queue, [newJob('a')])],
         ['a task', (queue) => store.push(queue, [Buffer.from('t')])],
         ['a delayed job', (queue) => store.add(queue, [newJob('a', { delay: 86_400_000 })])],
-        ['a limit', (queue) => store.setLimits(queue, { concurrency: 1 })],
-        ['a pause', (queue) => store.pause(queue, true)],
-        ['a relay', (queue) => store.addFromSource(queue, [], { source: 's', from: '', to: '1' })],
-        ['a listener', (queue) => store.recordEvents(queue, 86_400_000)],
+        ['a limit', (queue) => store.configure(queue, { limits: { concurrency: 1 } })],
+        ['a pause', (queue) => store.configure(queue, { paused: true })],
+        ['a relay', (queue) => store.sources.add(queue, [], { source: 's', from: '', to: '1' })],
+        ['a listener', (queue) => store.events.record(queue, 86_400_000)],
         ['a worker', (queue) => store.join(queue, 'w', { lease: 86_400_000, info: '' })],
       ];
       for (const [what, use] of uses) {

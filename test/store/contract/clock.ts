@@ -58,7 +58,7 @@ export function testClock(bench: Bench): void {
     it('back: a rate does not stand still until the clock has caught up', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setLimits(queue, { rate: { count: 1, per: SECOND } });
+      await store.configure(queue, { limits: { rate: { count: 1, per: SECOND } } });
       await store.add(queue, [newJob('a'), newJob('b')]);
       expect(names(await claim(queue, 2))).toEqual(['a']);
       bench.now -= HOUR;

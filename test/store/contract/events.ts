@@ -14,20 +14,22 @@ export function testEvents(bench: Bench): void {
 
   describe('events', () => {
     const read = async (queue: string, after: string) =>
-      (await store.readEvents(queue, after, 100)).events.map(({ type, id, info }) => [type, id, info].join(' ').trim());
+      (await store.events.read(queue, after, 100)).events.map(({ type, id, info }) =>
+        [type, id, info].join(' ').trim(),
+      );
 
     it('are not written unless somebody asks', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);
       await finishAll(queue, 1);
-      expect((await store.readEvents(queue, '0', 10)).events).toEqual([]);
+      expect((await store.events.read(queue, '0', 10)).events).toEqual([]);
     });
 
     it('tell the whole story of a job', async () => {
       const queue = newQueue();
       await joined(queue);
-      const start = await store.recordEvents(queue, 60_000);
+      const start = await store.events.record(queue, 60_000);
       const needs = (id: string) => ({ spec: { needs: [{ queue, id, on: 'success' as const }], group: 'g' } });
       await store.add(queue, [newJob('a'), newJob('b'), newJob('down', needs('b'))]);
       const [a, b] = await claim(queue, 2);
@@ -59,7 +61,7 @@ export function testEvents(bench: Bench): void {
         'revived b',
         'cancelled b cancelled',
       ]);
-      const page = await store.readEvents(queue, start, 2);
+      const page = await store.events.read(queue, start, 2);
       expect(page.gap).toBe(false);
       expect((await read(queue, page.events[1]!.position))[0]).toBe('added down');
       expect(page.events[0]!.at).toBe(bench.now - 10);
@@ -67,34 +69,34 @@ export function testEvents(bench: Bench): void {
 
     it('stay bounded: the newest ten thousand are kept, and who comes for older ones is told', async () => {
       const queue = newQueue();
-      const start = await store.recordEvents(queue, 60_000);
+      const start = await store.events.record(queue, 60_000);
       const jobs = (batch: number) => Array.from({ length: 1_000 }, (_x, i) => newJob(`${batch}-${i}`));
       for (let batch = 0; batch < 11; batch++) await store.add(queue, jobs(batch));
-      await store.recordEvents(queue, 60_000);
-      const { events, gap } = await store.readEvents(queue, start, 10_000);
+      await store.events.record(queue, 60_000);
+      const { events, gap } = await store.events.read(queue, start, 10_000);
       expect(gap).toBe(true);
       expect(events.length).toBe(10_000);
       // Some room for a store that drops them by the block.
-      const rest = await store.readEvents(queue, events.at(-1)!.position, 1_000);
+      const rest = await store.events.read(queue, events.at(-1)!.position, 1_000);
       expect(rest.events.length).toBeLessThan(200);
       expect([...events, ...rest.events].at(-1)).toMatchObject({ type: 'added', id: '10-999' });
     });
 
     it('mark where nobody recorded, and where the position is not known any more', async () => {
       const queue = newQueue();
-      const start = await store.recordEvents(queue, 1_000);
+      const start = await store.events.record(queue, 1_000);
       await store.add(queue, [newJob('a')]);
       bench.now += 1_000;
       await store.add(queue, [newJob('unseen')]);
-      await store.recordEvents(queue, 1_000);
+      await store.events.record(queue, 1_000);
       await store.add(queue, [newJob('b')]);
       expect(await read(queue, start)).toEqual(['added a', 'gap', 'added b']);
       await store.obliterate(queue);
       await store.add(queue, [newJob('c')]);
-      const after = await store.readEvents(queue, start, 10);
+      const after = await store.events.read(queue, start, 10);
       expect(after.gap).toBe(true);
       await store.obliterate(queue);
-      expect(await store.recordEvents(queue, 5_000)).toMatch(/^\d/);
+      expect(await store.events.record(queue, 5_000)).toMatch(/^\d/);
       expect(after.events.map(({ id }) => id)).toEqual(['c']);
     });
   });

@@ -25,19 +25,19 @@ export function testPace(bench: Bench): void {
 
     it('is remembered and can be lifted', async () => {
       const queue = newQueue();
-      expect(await store.limits(queue)).toEqual({});
+      expect((await store.settings(queue)).limits).toEqual({});
       const pace = { concurrency: 3, rate: { count: 5, per: 100 }, group: { rate: { count: 1, per: 10 } } };
-      await store.setLimits(queue, pace);
-      expect(await store.limits(queue)).toEqual(pace);
-      await store.setLimits(queue, {});
-      expect(await store.limits(queue)).toEqual({});
+      await store.configure(queue, { limits: pace });
+      expect((await store.settings(queue)).limits).toEqual(pace);
+      await store.configure(queue, { limits: {} });
+      expect((await store.settings(queue)).limits).toEqual({});
     });
 
     it('lets only so many run at once, jobs and tasks together, whoever asks', async () => {
       const queue = newQueue();
       await joined(queue);
       await joined(queue, 'w2');
-      await store.setLimits(queue, { concurrency: 3 });
+      await store.configure(queue, { limits: { concurrency: 3 } });
       await store.add(queue, jobs('j', 4));
       await store.push(queue, [Buffer.from('t')]);
       const first = await claim(queue, 2);
@@ -54,7 +54,7 @@ export function testPace(bench: Bench): void {
     it('lets only so many start per interval, and says when more may', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setLimits(queue, { rate: { count: 3, per: 1_000 } });
+      await store.configure(queue, { limits: { rate: { count: 3, per: 1_000 } } });
       await store.add(queue, jobs('j', 5));
       expect(await entryNames(queue, 2)).toEqual(['j0', 'j1']);
       const opened = bench.now;
@@ -97,7 +97,7 @@ export function testPace(bench: Bench): void {
     it('lets only so many of a group run, and the end of one lets the next begin', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setLimits(queue, { group: { concurrency: 1 } });
+      await store.configure(queue, { limits: { group: { concurrency: 1 } } });
       await store.add(queue, [...jobs('a', 3, 'A'), ...jobs('b', 2, 'B'), ...jobs('n', 2)]);
       const first = await claim(queue, 9);
       expect(names(first).sort()).toEqual(['a0', 'b0', 'n0', 'n1']);
@@ -118,7 +118,7 @@ export function testPace(bench: Bench): void {
     it('frees what a dead worker held of a group', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setLimits(queue, { concurrency: 1, group: { concurrency: 1 } });
+      await store.configure(queue, { limits: { concurrency: 1, group: { concurrency: 1 } } });
       await store.add(queue, jobs('a', 2, 'A'));
       expect(await entryNames(queue, 9)).toEqual(['a0']);
       await joined(queue, 'w2');
@@ -135,7 +135,7 @@ export function testPace(bench: Bench): void {
     it('lets only so many of a group start per interval', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setLimits(queue, { group: { rate: { count: 2, per: 1_000 } } });
+      await store.configure(queue, { limits: { group: { rate: { count: 2, per: 1_000 } } } });
       await store.add(queue, [...jobs('a', 4, 'A'), ...jobs('b', 1, 'B')]);
       const first = await store.claim(session(queue), 9);
       expect(names(first.entries)).toEqual(['a0', 'b0', 'a1']);
@@ -149,12 +149,12 @@ export function testPace(bench: Bench): void {
     it('opens groups that were at their limit when the limit is raised', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setLimits(queue, { group: { concurrency: 1 } });
+      await store.configure(queue, { limits: { group: { concurrency: 1 } } });
       await store.add(queue, [...jobs('a', 3, 'A'), ...jobs('b', 3, 'B')]);
       expect(await entryNames(queue, 9)).toEqual(['a0', 'b0']);
-      await store.setLimits(queue, { group: { concurrency: 2 } });
+      await store.configure(queue, { limits: { group: { concurrency: 2 } } });
       expect((await entryNames(queue, 9)).sort()).toEqual(['a1', 'b1']);
-      await store.setLimits(queue, {});
+      await store.configure(queue, { limits: {} });
       expect((await entryNames(queue, 9)).sort()).toEqual(['a2', 'b2']);
     });
 
@@ -175,10 +175,10 @@ export function testPace(bench: Bench): void {
     it('lets resting groups go on when their rate is lifted', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.setLimits(queue, { group: { rate: { count: 1, per: 3_600_000 } } });
+      await store.configure(queue, { limits: { group: { rate: { count: 1, per: 3_600_000 } } } });
       await store.add(queue, jobs('a', 2, 'A'));
       expect(await entryNames(queue, 9)).toEqual(['a0']);
-      await store.setLimits(queue, {});
+      await store.configure(queue, { limits: {} });
       expect(await entryNames(queue, 9)).toEqual(['a1']);
     });
 

@@ -112,9 +112,9 @@ export function testByHand(bench: Bench): void {
         claimed: [],
       });
       await join(queue);
-      await bench.store.pause(queue, true);
+      await bench.store.configure(queue, { paused: true });
       expect((await raw().claim({ queue, worker: 'w1', lease: LEASE }, 1, 'n')).status).toBe('paused');
-      await bench.store.pause(queue, false);
+      await bench.store.configure(queue, { paused: false });
       expect(await take(queue, 1)).toHaveLength(1);
     });
 
@@ -122,12 +122,12 @@ export function testByHand(bench: Bench): void {
       const queue = bench.newQueue();
       await join(queue);
       await put(queue, ...'abcdefgh');
-      await bench.store.setLimits(queue, { concurrency: 2 });
+      await bench.store.configure(queue, { limits: { concurrency: 2 } });
       const [a, b] = await take(queue, 5);
       expect(await take(queue, 5)).toEqual([]);
       await raw().finish(queue, [{ token: a!.token }]);
       expect(texts((await take(queue, 5)).map((one) => one.task))).toEqual(['c']);
-      await bench.store.setLimits(queue, { rate: { count: 3, per: 1_000 } });
+      await bench.store.configure(queue, { limits: { rate: { count: 3, per: 1_000 } } });
       expect(b).toBeDefined();
       expect(await take(queue, 5)).toHaveLength(3);
       expect(await take(queue, 5)).toEqual([]);

@@ -15,7 +15,7 @@ export function testSchedules(bench: Bench, skip = false): void {
     it('keeps one that says the same, replaces one that does not, and knows its ticks', async () => {
       const queue = newQueue();
       const put = (definition: string, next: number, at = queue) =>
-        store.putSchedule({ name: `tick ${queue}`, queue: at, definition, since: bench.now, next });
+        store.schedules.put({ name: `tick ${queue}`, queue: at, definition, since: bench.now, next });
       const first = await put('{"a":1}', bench.now + 100);
       expect(first).toEqual({
         name: `tick ${queue}`,
@@ -36,29 +36,29 @@ export function testSchedules(bench: Bench, skip = false): void {
       expect(since).toBeLessThan(bench.now);
       const moved = await put('{"a":2}', bench.now + 70, `${queue}-other`);
       expect(moved.queue).toBe(`${queue}-other`);
-      expect((await store.listSchedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([moved]);
-      expect(await store.removeSchedule(`tick ${queue}`)).toBe(true);
-      expect(await store.removeSchedule(`tick ${queue}`)).toBe(false);
-      expect((await store.listSchedules()).filter(({ name }) => name === `tick ${queue}`)).toEqual([]);
+      expect((await store.schedules.list()).filter(({ name }) => name === `tick ${queue}`)).toEqual([moved]);
+      expect(await store.schedules.remove(`tick ${queue}`)).toBe(true);
+      expect(await store.schedules.remove(`tick ${queue}`)).toBe(false);
+      expect((await store.schedules.list()).filter(({ name }) => name === `tick ${queue}`)).toEqual([]);
     });
 
     it('does not fire ahead of its own clock', async () => {
       const queue = newQueue();
-      const schedule = await store.putSchedule({
+      const schedule = await store.schedules.put({
         name: `early ${queue}`,
         queue,
         definition: 'x',
         since: bench.now,
         next: bench.now + 60_000,
       });
-      expect(await store.fireSchedule(schedule, { jobs: [newJob('a')], next: bench.now + 120_000 })).toBe(false);
+      expect(await store.schedules.fire(schedule, { jobs: [newJob('a')], next: bench.now + 120_000 })).toBe(false);
       expect(await total(queue)).toBe(0);
-      await store.removeSchedule(`early ${queue}`);
+      await store.schedules.remove(`early ${queue}`);
     });
 
     it('fires a tick once, with its job, whoever asks', async () => {
       const queue = newQueue();
-      const schedule = await store.putSchedule({
+      const schedule = await store.schedules.put({
         name: `once ${queue}`,
         queue,
         definition: 'x',
@@ -66,17 +66,17 @@ export function testSchedules(bench: Bench, skip = false): void {
         next: bench.now,
       });
       const fire = (id: string) =>
-        store.fireSchedule(schedule, { jobs: [newJob(id)], next: bench.now + 60, last: bench.now });
+        store.schedules.fire(schedule, { jobs: [newJob(id)], next: bench.now + 60, last: bench.now });
       expect((await Promise.all(['a', 'b', 'c', 'd', 'e'].map(fire))).filter(Boolean)).toHaveLength(1);
       expect((await store.count(queue)).ready).toBe(1);
-      const [after] = (await store.listSchedules()).filter(({ name }) => name === `once ${queue}`);
+      const [after] = (await store.schedules.list()).filter(({ name }) => name === `once ${queue}`);
       expect(after).toMatchObject({ next: bench.now + 60, last: bench.now });
-      expect(await store.fireSchedule({ ...after!, definition: 'y' }, { jobs: [newJob('f')], next: 0 })).toBe(false);
-      expect(await store.fireSchedule(after!, { jobs: [] })).toBe(true);
-      expect((await store.listSchedules()).find(({ name }) => name === `once ${queue}`)).not.toHaveProperty('next');
-      expect(await store.fireSchedule(after!, { jobs: [newJob('g')] })).toBe(false);
+      expect(await store.schedules.fire({ ...after!, definition: 'y' }, { jobs: [newJob('f')], next: 0 })).toBe(false);
+      expect(await store.schedules.fire(after!, { jobs: [] })).toBe(true);
+      expect((await store.schedules.list()).find(({ name }) => name === `once ${queue}`)).not.toHaveProperty('next');
+      expect(await store.schedules.fire(after!, { jobs: [newJob('g')] })).toBe(false);
       expect(await total(queue)).toBe(1);
-      await store.removeSchedule(`once ${queue}`);
+      await store.schedules.remove(`once ${queue}`);
     });
   });
 }

@@ -20,57 +20,57 @@ export function testCarrying(bench: Bench): void {
 
     it('adds in order and moves its source, if that stands where it should', async () => {
       const queue = newQueue();
-      expect(await store.sourcePosition(queue, 's')).toBe('');
-      expect(await store.addFromSource(queue, [newJob('a'), newJob('b')], mark('', '2'))).toEqual([
+      expect(await store.sources.position(queue, 's')).toBe('');
+      expect(await store.sources.add(queue, [newJob('a'), newJob('b')], mark('', '2'))).toEqual([
         { outcome: 'created' },
         { outcome: 'created' },
       ]);
-      expect(await store.addFromSource(queue, [newJob('c')], mark('2', '3'))).toEqual([{ outcome: 'created' }]);
-      expect(await store.sourcePosition(queue, 's')).toBe('3');
+      expect(await store.sources.add(queue, [newJob('c')], mark('2', '3'))).toEqual([{ outcome: 'created' }]);
+      expect(await store.sources.position(queue, 's')).toBe('3');
       expect(await ids(queue)).toEqual(['a', 'b', 'c']);
     });
 
     it('changes nothing when it stands elsewhere, also when the jobs are long forgotten', async () => {
       const queue = newQueue();
       await joined(queue);
-      await store.addFromSource(queue, [newJob('a', { spec: FORGETFUL_SPEC })], mark('', '1'));
+      await store.sources.add(queue, [newJob('a', { spec: FORGETFUL_SPEC })], mark('', '1'));
       const [entry] = await claim(queue, 1);
       await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))]);
       expect(await store.get(queue, ['a'])).toEqual([undefined]);
-      expect(await store.addFromSource(queue, [newJob('a')], mark('', '1'))).toBe('stale');
-      expect(await store.addFromSource(queue, [newJob('b')], mark('2', '3'))).toBe('stale');
-      expect(await store.sourcePosition(queue, 's')).toBe('1');
+      expect(await store.sources.add(queue, [newJob('a')], mark('', '1'))).toBe('stale');
+      expect(await store.sources.add(queue, [newJob('b')], mark('2', '3'))).toBe('stale');
+      expect(await store.sources.position(queue, 's')).toBe('1');
       expect((await store.count(queue)).ready).toBe(0);
     });
 
     it('keeps sources and queues apart, and remembers them when the queue is obliterated', async () => {
       const [one, two] = [newQueue(), newQueue()];
-      await store.addFromSource(one, [newJob('a')], mark('', '1'));
-      await store.addFromSource(one, [newJob('b')], mark('', '7', 'other'));
-      await store.addFromSource(two, [newJob('c')], mark('', '9'));
+      await store.sources.add(one, [newJob('a')], mark('', '1'));
+      await store.sources.add(one, [newJob('b')], mark('', '7', 'other'));
+      await store.sources.add(two, [newJob('c')], mark('', '9'));
       await store.obliterate(one);
-      expect(await store.sourcePosition(one, 's')).toBe('1');
-      expect(await store.sourcePosition(one, 'other')).toBe('7');
-      expect(await store.sourcePosition(two, 's')).toBe('9');
-      expect(await store.addFromSource(one, [newJob('d')], mark('1', '2'))).toEqual([{ outcome: 'created' }]);
+      expect(await store.sources.position(one, 's')).toBe('1');
+      expect(await store.sources.position(one, 'other')).toBe('7');
+      expect(await store.sources.position(two, 's')).toBe('9');
+      expect(await store.sources.add(one, [newJob('d')], mark('1', '2'))).toEqual([{ outcome: 'created' }]);
     });
 
     it('does not move its source when the jobs are refused', async () => {
       const queue = newQueue();
       const needy = newJob('a', { spec: { needs: [{ queue, id: 'nobody', on: 'success' }] } });
-      await expect(store.addFromSource(queue, [newJob('b'), needy], mark('', '2'))).rejects.toMatchObject({
+      await expect(store.sources.add(queue, [newJob('b'), needy], mark('', '2'))).rejects.toMatchObject({
         code: 'UNKNOWN_UPSTREAM',
       });
-      expect(await store.sourcePosition(queue, 's')).toBe('');
-      expect(await store.addFromSource(queue, [newJob('b')], mark('', '1'))).toEqual([{ outcome: 'created' }]);
-      expect(await store.addFromSource(queue, [newJob('b')], mark('1', '2'))).toEqual([
+      expect(await store.sources.position(queue, 's')).toBe('');
+      expect(await store.sources.add(queue, [newJob('b')], mark('', '1'))).toEqual([{ outcome: 'created' }]);
+      expect(await store.sources.add(queue, [newJob('b')], mark('1', '2'))).toEqual([
         { outcome: 'duplicate', id: 'b' },
       ]);
     });
 
     it('lets one of many win', async () => {
       const queue = newQueue();
-      const tries = Array.from({ length: 20 }, (_x, i) => store.addFromSource(queue, [newJob(`j${i}`)], mark('', '1')));
+      const tries = Array.from({ length: 20 }, (_x, i) => store.sources.add(queue, [newJob(`j${i}`)], mark('', '1')));
       expect((await Promise.all(tries)).filter((answer) => answer !== 'stale')).toHaveLength(1);
       expect((await store.count(queue)).ready).toBe(1);
     });
