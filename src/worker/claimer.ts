@@ -1,38 +1,30 @@
+import { returnLease } from '../engine/raw-task.js';
 import { CroreError } from '../errors.js';
 import type { Lease } from '../job/job.js';
-import { release } from '../job/transitions.js';
 import { type Claim, MAX_BATCH, type Settlement, type Store, type WorkerSession } from '../store/store.js';
-import { TASK } from './outcome.js';
+import { ClaimTrigger } from './claim-trigger.js';
 import type { SettlementBatcher } from './settler.js';
 import type { Slots } from './slots.js';
 
-interface IntakeHooks {
+interface ClaimerHooks {
   /** The session to claim for, or undefined while there is none. */
   session: () => WorkerSession | undefined;
-  lost: () => void;
+  lost: (session: WorkerSession) => void;
   onError: (error: Error, what: string) => void;
 }
 
-const SLOW_POLL = 5_000;
 const ERROR_PAUSE = 200;
-const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** Decides when to claim how much. */
+/** Decides how much a worker claims, when its `ClaimTrigger` says that there may be something. */
 export class Claimer {
-  #flights = 0;
+  readonly #trigger: ClaimTrigger;
   #asked = 0;
   #scheduled = false;
   #closed = false;
   #held = false;
-  /** The last claim found nothing more: wait to be told. */
-  #dry = false;
-  #wakes = 0;
   /** Something may be leased to us that we do not know of. */
   #doubtful = false;
-  #reconciling = false;
-  #dueTimer: NodeJS.Timeout | undefined;
-  readonly #poll: NodeJS.Timeout;
-  #landed: (() => void)[] = [];
+  #comparing: Promise<void> | undefined;
 
   constructor(
     private readonly store: Store,
@@ -40,16 +32,14 @@ export class Claimer {
     private readonly concurrency: number,
     private readonly slots: Pick<Slots<never>, 'room' | 'share' | 'stocked' | 'tokens' | 'accept' | 'stop'>,
     private readonly settler: SettlementBatcher,
-    private readonly hooks: IntakeHooks,
+    private readonly hooks: ClaimerHooks,
   ) {
-    this.#poll = setInterval(() => this.wake(), SLOW_POLL);
+    this.#trigger = new ClaimTrigger(store, () => this.#claim(), { keepsProcess: true });
   }
 
   /** There may be work. */
   wake(): void {
-    this.#wakes += 1;
-    this.#dry = false;
-    this.#claim();
+    this.#trigger.wake();
   }
 
   /** There may be room: looked at once per turn of the event loop. */
@@ -76,24 +66,23 @@ export class Claimer {
 
   close(): void {
     this.#closed = true;
-    clearInterval(this.#poll);
-    clearTimeout(this.#dueTimer);
+    this.#trigger.close();
   }
 
   /** Resolves when no claim is under way. */
-  settled(): Promise<void> {
-    if (this.#flights === 0 && !this.#reconciling) return Promise.resolve();
-    return new Promise((resolve) => this.#landed.push(resolve));
+  async settled(): Promise<void> {
+    await this.#trigger.settled();
+    await this.#comparing;
   }
 
   #claim(): void {
     const session = this.hooks.session();
-    if (!session || this.#closed || this.#held || this.#reconciling) return;
+    if (!session || this.#closed || this.#held || this.#comparing) return;
     if (this.#doubtful) {
-      if (this.#flights === 0) void this.#compare(session);
+      if (this.#trigger.claims === 0) this.#startComparing(session);
       return;
     }
-    if (this.#dry || this.#flights >= this.store.maxParallelClaims || this.settler.clogged) return;
+    if (!this.#trigger.isOpen || this.settler.clogged) return;
     const room = this.slots.room - this.#asked;
     const { share, stocked } = this.slots;
     // While there is a stock, a claim may wait until it is worth its round trip.
@@ -103,50 +92,37 @@ export class Claimer {
   }
 
   async #send(session: WorkerSession, n: number): Promise<void> {
-    this.#flights += 1;
     this.#asked += n;
-    const wakes = this.#wakes;
-    let claim: Claim | undefined;
     try {
-      claim = await this.store.claim(session, n);
+      const claim = await this.#trigger.claim(() => this.store.claim(session, n));
+      this.#asked -= n;
+      this.#take(session, claim);
     } catch (error) {
-      this.hooks.onError(error as Error, `claiming from queue '${this.queue}'`);
+      this.#asked -= n;
       this.#doubtful = true;
+      this.hooks.onError(error as Error, `claiming from queue '${this.queue}'`);
     }
-    this.#flights -= 1;
-    this.#asked -= n;
-    if (claim) this.#take(session, claim, wakes);
-    else if (!this.#closed) setTimeout(() => this.wake(), ERROR_PAUSE);
-    this.#land();
   }
 
-  #take(session: WorkerSession, claim: Claim, wakes: number): void {
+  #take(session: WorkerSession, claim: Claim): void {
     if (claim.status === 'lost') {
-      this.hooks.lost();
+      this.hooks.lost(session);
       return;
     }
     // A session replaced while this claim was on the wire no longer holds what it brought.
     if (this.hooks.session() !== session && !this.#closed) return;
-    // A call to wake may have overtaken this answer: then it does not say the last word.
-    this.#dry = !claim.more && wakes === this.#wakes;
     this.slots.accept(claim.entries);
-    if (claim.nextAt !== undefined) this.#wakeAt(claim.nextAt);
-    if (!this.#dry) this.fill();
+    if (!this.#trigger.dry) this.fill();
   }
 
-  #wakeAt(time: number): void {
-    if (this.#closed) return;
-    clearTimeout(this.#dueTimer);
-    const wait = Math.min(Math.max(1, time - this.store.now()), LONGEST_TIMER);
-    this.#dueTimer = setTimeout(() => this.wake(), wait).unref();
-  }
-
-  #land(): void {
-    if (this.#flights === 0 && !this.#reconciling) for (const resolve of this.#landed.splice(0)) resolve();
+  #startComparing(session: WorkerSession): void {
+    this.#comparing = this.#compare(session).finally(() => {
+      this.#comparing = undefined;
+      this.wake();
+    });
   }
 
   async #compare(session: WorkerSession): Promise<void> {
-    this.#reconciling = true;
     this.#doubtful = false;
     try {
       const before = new Set([...this.slots.tokens, ...this.settler.tokens]);
@@ -162,9 +138,6 @@ export class Claimer {
       this.hooks.onError(error as Error, `comparing leases of queue '${this.queue}'`);
       await new Promise((resolve) => setTimeout(resolve, ERROR_PAUSE));
     }
-    this.#reconciling = false;
-    this.#land();
-    this.wake();
   }
 
   /** Leases of a claim whose answer never came: back to the front, as if it had not happened. */
@@ -175,9 +148,9 @@ export class Claimer {
     );
     const byToken = new Map(jobs.flatMap((job) => (job?.token ? [[job.token, job] as const] : [])));
     const settlements = held.flatMap((lease): Settlement[] => {
-      const job =
-        lease.id === undefined ? { attempt: 1, crashes: 0, priority: 0, spec: TASK.spec } : byToken.get(lease.token);
-      return job ? [{ lease, move: release(job), spec: job.spec, priority: job.priority }] : [];
+      if (lease.id === undefined) return [returnLease({ lease })];
+      const job = byToken.get(lease.token);
+      return job ? [returnLease({ lease, job })] : [];
     });
     if (settlements.length > 0) await this.store.settle(this.queue, settlements);
   }

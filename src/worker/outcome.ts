@@ -1,5 +1,5 @@
 import { encodeValue } from '../engine/payload.js';
-import { taskRecord } from '../engine/sweeper.js';
+import { settlementOf } from '../engine/raw-task.js';
 import { isFatal } from '../errors.js';
 import { milliseconds } from '../job/duration.js';
 import { die, expire, fail, finish, type Outcome, release, snooze } from '../job/transitions.js';
@@ -61,12 +61,9 @@ export function expired(job: RunningJob<unknown>, context: OutcomeContext): Sett
   return settlement(job, expire(job), context);
 }
 
-/** A raw task that has to be remembered gets a record; one that is done or goes back needs none. */
-function settlement(job: RunningJob<unknown>, move: Outcome, context: OutcomeContext): Settlement {
-  const { lease, spec, priority } = job;
-  const { task } = job.entry;
-  if (task === undefined || move.to === 'done' || move.to === 'ready') return { lease, move, spec, priority };
-  return { lease, move, spec, priority, record: taskRecord(task, context.now()) };
+function settlement(job: RunningJob<unknown>, outcome: Outcome, context: OutcomeContext): Settlement {
+  const { lease, entry } = job;
+  return settlementOf({ lease, job: entry.job && job, task: entry.task }, outcome, context.now);
 }
 
 function chosenDelay(job: RunningJob<unknown>, error: unknown, { options }: OutcomeContext): number | undefined {
@@ -87,6 +84,3 @@ function messageOf(error: unknown): string {
   }
   return text.length > LONGEST_ERROR ? `${text.slice(0, LONGEST_ERROR)}…` : text;
 }
-
-/** The spec a raw task runs under, made once. */
-export const TASK = taskRecord(new Uint8Array(0), 0);

@@ -1,10 +1,11 @@
 import type { Engine } from '../engine/engine.js';
+import { CLAIMED_TASK } from '../engine/raw-task.js';
 import { CroreError, Fatal, isCroreError } from '../errors.js';
 import type { Entry, Lease } from '../job/job.js';
 import type { ProgressUpdate } from '../store/store.js';
 import { Deadlines } from './deadlines.js';
 import type { ResolvedWorkOptions } from './options.js';
-import { expired, type OutcomeContext, overran, released, returned, TASK, threw } from './outcome.js';
+import { expired, type OutcomeContext, overran, released, returned, threw } from './outcome.js';
 import { Prefetch } from './prefetch.js';
 import { type ActiveJob, RunningJob } from './running.js';
 import type { SettlementBatcher } from './settler.js';
@@ -94,7 +95,7 @@ export class Slots<T> {
     let bytes = 0;
     for (const entry of entries) {
       bytes += (entry.task ?? entry.job!.payload).length;
-      const job = new RunningJob<T>(queue, entry, TASK, prepare.read, this.#note);
+      const job = new RunningJob<T>(queue, entry, CLAIMED_TASK, prepare.read, this.#note);
       if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
       this.#waiting.push(job);
     }

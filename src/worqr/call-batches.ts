@@ -1,5 +1,5 @@
 import { Batcher, type BatchLimits } from '../engine/batcher.js';
-import { returnedTask } from '../engine/sweeper.js';
+import { returnLease } from '../engine/raw-task.js';
 import { CroreError } from '../errors.js';
 import type { RawTaskStore, TaskCompletion, TaskGroup } from '../store/raw-store.js';
 import { MAX_BATCH } from '../store/store.js';
@@ -73,7 +73,7 @@ export class CallBatches {
   }
 
   async #giveBack(queue: string, tokens: string[]): Promise<(undefined | Error)[]> {
-    const returns = tokens.map((token) => returnedTask({ worker: '', token }));
+    const returns = tokens.map((token) => returnLease({ lease: { worker: '', token } }));
     const held = await this.store.settle(queue, returns);
     return this.#ended(queue, tokens, held);
   }

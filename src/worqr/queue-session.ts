@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Batcher } from '../engine/batcher.js';
-import { returnedTask } from '../engine/sweeper.js';
+import { returnLease } from '../engine/raw-task.js';
 import { CroreError } from '../errors.js';
 import type { RawTaskStore } from '../store/raw-store.js';
 import { MAX_BATCH, type WorkerSession } from '../store/store.js';
@@ -70,7 +70,11 @@ export class QueueSession {
     const { queue, worker } = this.session;
     const held = await this.store.leasesOf(queue, worker);
     const nobodys = held.filter(({ token }) => [...this.#doubts.keys()].some((nonce) => token.endsWith(nonce)));
-    if (nobodys.length > 0) await this.store.settle(queue, nobodys.map(returnedTask));
+    if (nobodys.length > 0)
+      await this.store.settle(
+        queue,
+        nobodys.map((lease) => returnLease({ lease })),
+      );
     for (const [nonce, left] of this.#doubts) {
       if (left <= 1) this.#doubts.delete(nonce);
       else this.#doubts.set(nonce, left - 1);

@@ -2,6 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { checkInteger, checkName } from '../../engine/check.js';
 import { deadJobs } from '../../engine/dead-jobs.js';
 import { chunks } from '../../engine/engine.js';
+import { returnLease } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
 import type { Entry, Job, NewJob } from '../../job/job.js';
 import { ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
@@ -22,7 +23,7 @@ import { AwaitedJobs } from './awaited-jobs.js';
 import { getFitting, listFitting, MOST_ANSWERED, sizeOf } from './pages.js';
 import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';
 import { scheduleService } from './schedule-service.js';
-import { ADD_OUTCOMES, giveBack } from './settlements.js';
+import { ADD_OUTCOMES } from './settlements.js';
 import { listenTo } from './signal-stream.js';
 
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
@@ -190,7 +191,7 @@ async function fitting({ engine }: ServerContext, queue: string, entries: Entry[
     return bytes > MOST_ANSWERED && i > 0;
   });
   if (cut < 0) return entries;
-  const back = entries.slice(cut).map(giveBack);
+  const back = entries.slice(cut).map(returnLease);
   await engine.store.settle(queue, back);
   return entries.slice(0, cut);
 }

@@ -1,7 +1,6 @@
-import { counted, taskRecord } from '../../engine/sweeper.js';
+import { CLAIMED_TASK, settlementOf } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
 import type { Entry } from '../../job/job.js';
-import { DEFAULT_SPEC } from '../../job/spec.js';
 import { type Counted, die, fail, finish, type Outcome, release, snooze } from '../../job/transitions.js';
 import { AddOutcome, type WorkRequest_Settle } from '../../proto/crore/v1/crore_pb.js';
 import { toMs } from '../../store/grpc/codec.js';
@@ -26,24 +25,11 @@ export interface Judge {
 }
 
 /** What a worker's word about an entry means for the store. */
-export function settlementOf(entry: Entry, settle: WorkRequest_Settle, judge: Judge): Settlement {
-  const { lease, job, task } = entry;
-  if (job) return { lease, move: moveOf(job, settle, judge), spec: job.spec, priority: job.priority };
-  const record = taskRecord(task!, judge.now());
-  const move = moveOf(counted(record), settle, judge);
-  // A raw task that has to be remembered gets a record; one that is done or goes back needs none.
-  const plain = move.to === 'done' || move.to === 'ready';
-  return { lease, move, spec: record.spec, priority: 0, record: plain ? undefined : record };
+export function settlementFor(entry: Entry, settle: WorkRequest_Settle, judge: Judge): Settlement {
+  return settlementOf(entry, outcomeOf(entry.job ?? CLAIMED_TASK, settle, judge), judge.now);
 }
 
-const TASK: Counted = { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
-
-/** Back to the front, as if it had never been claimed. */
-export function giveBack({ lease, job }: Entry): Settlement {
-  return { lease, move: release(job ?? TASK), spec: job?.spec ?? DEFAULT_SPEC, priority: job?.priority ?? 0 };
-}
-
-function moveOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limit }: Judge): Outcome {
+function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limit }: Judge): Outcome {
   switch (outcome.case) {
     case 'done':
       return finish(job, bodyOf(outcome.value.result, 'the result', limit));

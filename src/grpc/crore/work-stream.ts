@@ -17,7 +17,7 @@ import { CallError } from '../status.js';
 import { StreamQueue } from './queue-session.js';
 import { checkToken, durationOf } from './requests.js';
 import { ResponseQueue } from './response-queue.js';
-import { settlementOf } from './settlements.js';
+import { settlementFor } from './settlements.js';
 
 const SHORTEST_LEASE = 500;
 const LONGEST_LEASE = 3_600_000;
@@ -198,7 +198,7 @@ export class WorkStream {
         this.#responses.settled(settle.token, false);
         continue;
       }
-      const settlement = settlementOf(held.entry, settle, judge);
+      const settlement = settlementFor(held.entry, settle, judge);
       this.#held.delete(settle.token);
       const known = bySource.get(held.queue);
       if (known) known.push(settlement);

@@ -1,17 +1,17 @@
+import { hostname } from 'node:os';
+import { CLAIMED_TASK, returnLease, settlementOf } from '../../engine/raw-task.js';
 import type { Entry, Job, Lease } from '../../job/job.js';
-import { DEFAULT_SPEC } from '../../job/spec.js';
-import { type Counted, finish, release } from '../../job/transitions.js';
-import { type Claim, MAX_BATCH, type Settlement, type Signal } from '../../store/store.js';
+import { finish } from '../../job/transitions.js';
+import { type Claim, MAX_BATCH, SERVER_SESSION, type Signal } from '../../store/store.js';
+import { ClaimTrigger } from '../../worker/claim-trigger.js';
+import { LiveSession } from '../../worker/live-session.js';
 import type { ServerContext } from '../context.js';
-import { ServerSession } from '../server-session.js';
 import { Reporter } from './reporter.js';
 
+/** A main loop that stands still for this long counts as hung. */
+const HUNG = 60_000;
 /** Most entries of one claim. */
 const MOST = Math.min(1_000, MAX_BATCH);
-const SLOW_POLL = 5_000;
-const ERROR_PAUSE = 200;
-const LONGEST_TIMER = 2 ** 31 - 1;
-const TASK: Counted = { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
 
 /** What is kept of a job while its report is awaited: enough to settle it, none of its payload. */
 export interface DeliveredJob {
@@ -39,34 +39,28 @@ export class Dispatcher {
   readonly held = new Map<string, DeliveredJob>();
   readonly reporter: Reporter;
   readonly #receivers: JobReceiver[] = [];
-  readonly #session: ServerSession;
+  readonly #session: LiveSession;
   readonly #unsubscribe: () => void;
-  readonly #poll: NodeJS.Timeout;
-  #dueTimer: NodeJS.Timeout | undefined;
+  readonly #trigger: ClaimTrigger;
   #turn = 0;
-  #flights = 0;
   #scheduled = false;
   #stopped = false;
-  /** The last claim found nothing more: wait to be told. */
-  #dry = false;
-  #wakes = 0;
   /** The jobs that came last had reservations; assumed at first, for such workers must not be flooded. */
   #reserved = true;
-  #landed: (() => void)[] = [];
 
   constructor(
     private readonly context: ServerContext,
     readonly queue: string,
   ) {
     this.reporter = new Reporter(context.engine, queue, context.log);
-    this.#session = new ServerSession(context, queue, () => this.wake());
+    this.#trigger = new ClaimTrigger(context.engine.store, () => this.pump());
+    this.#session = this.#open();
     this.#unsubscribe = context.engine.store.subscribe(queue, (signal) => this.#onSignal(signal));
-    this.#poll = setInterval(() => this.wake(), SLOW_POLL).unref();
   }
 
   /** There is nothing to claim as far as is known. */
   get dry(): boolean {
-    return this.#dry;
+    return this.#trigger.dry;
   }
 
   get idle(): boolean {
@@ -84,9 +78,7 @@ export class Dispatcher {
   }
 
   wake(): void {
-    this.#wakes += 1;
-    this.#dry = false;
-    this.pump();
+    this.#trigger.wake();
   }
 
   /** There may be room: looked at once per turn of the event loop. */
@@ -102,26 +94,45 @@ export class Dispatcher {
   /** Hands nothing out any more. */
   stop(): void {
     this.#stopped = true;
-    clearInterval(this.#poll);
-    clearTimeout(this.#dueTimer);
+    this.#trigger.close();
     this.#unsubscribe();
   }
 
   async close(): Promise<void> {
     this.stop();
-    if (this.#flights > 0) await new Promise<void>((resolve) => this.#landed.push(resolve));
+    await this.#trigger.settled();
     await this.reporter.flushed();
-    await this.#session.close();
+    await this.#session.leave();
   }
 
   /** An entry that never reached a worker: back to the front, uncharged. */
   giveBack(entry: Pick<Entry, 'lease'> & { job?: DeliveredJob['job'] | undefined }): void {
-    this.reporter.settle(settlementOf(entry, true));
+    this.reporter.settle(returnLease(entry));
   }
 
   /** An entry without a reservation that was sent. */
   done(entry: Entry): void {
-    this.reporter.settle(settlementOf(entry, false));
+    this.reporter.settle(settlementOf(entry, finish(entry.job ?? CLAIMED_TASK), () => this.context.engine.store.now()));
+  }
+
+  /** The server's own session: jobs with a reservation outlive it, see SERVER_SESSION. */
+  #open(): LiveSession {
+    const { engine, heartbeat, log, lease, heartbeatEvery } = this.context;
+    const { queue } = this;
+    return new LiveSession({
+      store: engine.store,
+      heartbeat,
+      queue,
+      name: `${SERVER_SESSION}${hostname()}-${process.pid}`,
+      info: { host: hostname(), pid: process.pid, interface: 'lakh' },
+      lease,
+      beat: heartbeatEvery,
+      hung: HUNG,
+      joined: () => this.wake(),
+      lost: ({ worker }, why) => log.warn({ queue, worker, why }, 'the session of this server was lost'),
+      late: () => {},
+      failed: (error) => log.error({ err: error, queue }, 'the queue could not be joined'),
+    });
   }
 
   #onSignal(signal: Signal): void {
@@ -129,32 +140,28 @@ export class Dispatcher {
   }
 
   #claim(): void {
-    const session = this.#session.session;
-    if (!session || this.#stopped || this.#dry || this.#flights >= this.context.engine.store.maxParallelClaims) return;
+    const session = this.#session.current;
+    if (!session || this.#stopped || !this.#trigger.isOpen) return;
     const shares = this.#shares();
     const n = shares.reduce((sum, share) => sum + share.room, 0);
     if (n === 0) return;
     for (const { receiver, room } of shares) receiver.asked += room;
-    this.#flights += 1;
-    const wakes = this.#wakes;
-    this.context.engine.store
-      .claim(session, n)
+    const over = () => {
+      for (const { receiver, room } of shares) receiver.asked -= room;
+    };
+    this.#trigger
+      .claim(() => this.context.engine.store.claim(session, n))
       .then(
         (claim) => {
-          for (const { receiver, room } of shares) receiver.asked -= room;
-          if (claim.status === 'lost') this.#session.lost(session);
-          else this.#take(claim, shares, wakes);
+          over();
+          if (claim.status === 'lost') this.#session.lose(session, 'its session is gone');
+          else this.#take(claim, shares);
         },
         (error) => {
-          for (const { receiver, room } of shares) receiver.asked -= room;
+          over();
           this.context.log.error({ err: error, queue: this.queue }, 'jobs could not be claimed');
-          setTimeout(() => this.wake(), ERROR_PAUSE).unref();
         },
-      )
-      .finally(() => {
-        this.#flights -= 1;
-        if (this.#flights === 0) for (const resolve of this.#landed.splice(0)) resolve();
-      });
+      );
   }
 
   /** Who has room for how many, starting with whoever has waited longest. */
@@ -173,15 +180,12 @@ export class Dispatcher {
     return shares;
   }
 
-  #take(claim: Claim, shares: { receiver: JobReceiver; room: number }[], wakes: number): void {
-    this.#dry = !claim.more && wakes === this.#wakes;
-    if (claim.nextAt !== undefined) this.#wakeAt(claim.nextAt);
-    const { entries } = claim;
+  #take({ entries }: Claim, shares: { receiver: JobReceiver; room: number }[]): void {
     if (entries.length > 0) {
       this.#reserved = entries.some(({ job }) => job !== undefined && job.spec.reservation > 0);
       this.#deal(entries, shares);
     }
-    if (!this.#dry) this.pump();
+    if (!this.#trigger.dry) this.pump();
   }
 
   /** One each, round after round, while there is room. */
@@ -201,20 +205,4 @@ export class Dispatcher {
       if (dealt.length > 0) for (const entry of receiver.deliver(this, dealt)) this.giveBack(entry);
     }
   }
-
-  #wakeAt(time: number): void {
-    if (this.#stopped) return;
-    clearTimeout(this.#dueTimer);
-    const wait = Math.min(Math.max(1, time - this.context.engine.store.now()), LONGEST_TIMER);
-    this.#dueTimer = setTimeout(() => this.wake(), wait).unref();
-  }
-}
-
-function settlementOf(
-  { lease, job }: Pick<Entry, 'lease'> & { job?: DeliveredJob['job'] | undefined },
-  back: boolean,
-): Settlement {
-  const counted = job ?? TASK;
-  const move = back ? release(counted) : finish(counted);
-  return { lease, move, spec: job?.spec ?? DEFAULT_SPEC, priority: job?.priority ?? 0 };
 }
