@@ -120,7 +120,7 @@ writeFileSync(join(dist, 'w8y.cjs'), loader("'start'", { w8y: w8y.mark }, "load(
 const external = ['pino', '@photostructure/*', '@connectrpc/*', '@bufbuild/*'];
 // A small flow should not wait for the code of everything else: `crore run` has a bundle of its own.
 const left = new Set();
-const own = leave(['cli/commands/run.js', 'flow/input/yaml.js'], left);
+const own = leave(['cli/flow-commands/run.js', 'flow/input/yaml.js'], left);
 const small = await bundle('run', { entryPoints: ['dist/cli/crore.js'] }, { external, plugins: [own] });
 const doors = ['cli/crore.js', ...left].map((place) => `${JSON.stringify(place)}:()=>require("./${place}")`);
 const contents = `module.exports={${doors.join()}}`;

@@ -1,7 +1,7 @@
 import { checkInteger, checkName, checkOptions } from './engine/check.js';
 import { Engine } from './engine/engine.js';
 import { encodeValue } from './engine/payload.js';
-import type { When } from './engine/schedule-ticks.js';
+import type { When } from './engine/schedules/schedule-ticks.js';
 import {
   checkScheduleName,
   defineSchedule,
@@ -10,7 +10,7 @@ import {
   type ScheduleOptions,
   type ScheduleView,
   scheduleView,
-} from './engine/schedules.js';
+} from './engine/schedules/schedules.js';
 import { CroreError } from './errors.js';
 import { Handle } from './handle.js';
 import { type Duration, milliseconds } from './job/duration.js';

@@ -16,7 +16,7 @@ import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.
 import { CroreError, Fatal } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
 import { type Bytes, type Entry, type NewJob, STATES, type State } from './job/job.js';
-import type { Connection } from './store/sqlite/external-connection.js';
+import type { Connection } from './store/sqlite/file/external-connection.js';
 import type { AddOutcome, Capacity, Counts, QueueLimits, WorkerInfo } from './store/store.js';
 import type { Heartbeat } from './worker/heartbeat.js';
 import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';

@@ -5,7 +5,7 @@ import { MAX_BATCH } from '../store/store.js';
 import { Batcher } from './batcher.js';
 import { CompletionWatch } from './completion-watch.js';
 import { Maintenance } from './maintenance.js';
-import { ScheduleRunner } from './scheduler.js';
+import { ScheduleRunner } from './schedules/schedule-runner.js';
 
 /** Bytes of a batch after which it goes out early. */
 const MAX_BYTES = 4 * 1024 * 1024;

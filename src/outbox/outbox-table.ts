@@ -1,8 +1,8 @@
 import type { NewJob } from '../job/job.js';
 import { decodeSpec } from '../job/spec.js';
-import type { Row, Statement } from '../store/sqlite/driver.js';
-import { type ExternalConnection, wrapConnection } from '../store/sqlite/external-connection.js';
-import { isBusy } from '../store/sqlite/failure.js';
+import type { Row, Statement } from '../store/sqlite/file/driver.js';
+import { type ExternalConnection, wrapConnection } from '../store/sqlite/file/external-connection.js';
+import { isBusy } from '../store/sqlite/file/failure.js';
 
 /**
  * The outbox as it lies in the application's file. Numbers are never given twice (AUTOINCREMENT), so the order of rows is

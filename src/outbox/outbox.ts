@@ -4,8 +4,8 @@ import { encodeValue } from '../engine/payload.js';
 import { CroreError } from '../errors.js';
 import type { NewJob } from '../job/job.js';
 import { encodeSpec } from '../job/spec.js';
-import type { Connection } from '../store/sqlite/external-connection.js';
-import { translate } from '../store/sqlite/failure.js';
+import type { Connection } from '../store/sqlite/file/external-connection.js';
+import { translate } from '../store/sqlite/file/failure.js';
 import { OutboxTable } from './outbox-table.js';
 
 export interface OutboxOptions {

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { CroreError } from '../errors.js';
 import { now } from '../process/clock.js';
-import { type Database, openDatabase, type Row, type Statement } from '../store/sqlite/driver.js';
+import { type Database, openDatabase, type Row, type Statement } from '../store/sqlite/file/driver.js';
 import { type RingKeys, ringKeys } from './redis/keys.js';
 import type { LockedItem, LockState, Look, RingLayout, RingStore } from './store.js';
 

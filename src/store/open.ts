@@ -1,5 +1,5 @@
 import type { RawTaskStore } from './raw-store.js';
-import type { GivenClients } from './redis/connect.js';
+import type { GivenClients } from './redis/connection/connect.js';
 import { openSqlite } from './sqlite/open.js';
 import type { Store } from './store.js';
 import { parseStoreUrl } from './url.js';

@@ -5,7 +5,7 @@ import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
 import { openClients, openStore } from '../store/open.js';
 import type { RawTaskStore } from '../store/raw-store.js';
-import { isNodeRedis } from '../store/redis/node-redis.js';
+import { isNodeRedis } from '../store/redis/connection/node-redis.js';
 import { parseStoreUrl } from '../store/url.js';
 
 /** A connection that the application already has: of ioredis (a single server, Sentinel or Cluster), or of node-redis 4 or newer. */

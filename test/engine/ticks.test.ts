@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { resolveWhen, Ticks } from '../../dist/engine/schedule-ticks.js';
-import { defineSchedule, firing } from '../../dist/engine/schedules.js';
+import { resolveWhen, Ticks } from '../../dist/engine/schedules/schedule-ticks.js';
+import { defineSchedule, firing } from '../../dist/engine/schedules/schedules.js';
 
 const at = (text: string) => Date.parse(text);
 

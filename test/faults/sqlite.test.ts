@@ -1,7 +1,7 @@
 import { renameSync, rmSync, truncateSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
-import { openDatabase } from '../../dist/store/sqlite/driver.js';
+import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 import { Program, startWorker } from '../support/processes.js';
 import { ROUNDS } from '../support/rounds.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';

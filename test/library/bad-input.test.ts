@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Crore, CroreError, open } from '../../dist/index.js';
-import { openDatabase } from '../../dist/store/sqlite/driver.js';
+import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 
 describe('bad input is refused at once, named, and changes nothing', () => {
   let crore: Crore;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { type Connection, type Crore, CroreError, open, type Queue } from '../../dist/index.js';
-import { FORMAT } from '../../dist/store/sqlite/schema.js';
+import { FORMAT } from '../../dist/store/sqlite/file/schema.js';
 import { Program, startWorker } from '../support/processes.js';
 import { type AppDatabase, openApp, transaction } from '../support/sqlite.js';
 import { until } from '../support/wait.js';

@@ -1,4 +1,4 @@
-import { defineSchedule, extraJob, firing } from '../../dist/engine/schedules.js';
+import { defineSchedule, extraJob, firing } from '../../dist/engine/schedules/schedules.js';
 import type { NewJob } from '../../dist/job/job.js';
 import type { Schedule } from '../../dist/store/store.js';
 import { addTo } from './jobs.js';

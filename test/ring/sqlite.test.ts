@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRing, type Ring } from '../../dist/ring/index.js';
-import { openDatabase } from '../../dist/store/sqlite/driver.js';
+import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 import { until } from '../support/wait.js';
 import { livingGroup } from './support/proc.js';
 import { inFolder, run, start } from './support/w8y.js';

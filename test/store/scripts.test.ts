@@ -1,13 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type ScriptName, scriptOf } from '../../dist/store/redis/scripts.js';
 import { RedisServer } from '../support/redis.js';
 
 describe('scripts for Redis', () => {
   const folder = new URL('../../dist/store/redis/lua/', import.meta.url);
-  const names = readdirSync(folder)
-    .filter((file) => file.endsWith('.lua'))
-    .map((file) => file.replace(/\.lua$/, '') as ScriptName);
+  const files = readdirSync(folder, { recursive: true })
+    .map(String)
+    .filter((file) => file.endsWith('.lua'));
+  const nameOf = (file: string) => basename(file, '.lua') as ScriptName;
+  const names = files.filter((file) => !file.startsWith('lib/')).map(nameOf);
+
+  it('have names of their own, whatever folder they stand in', () => {
+    expect(new Set(files.map(nameOf)).size).toBe(files.length);
+  });
 
   it('have all they use in front of them, once, and the server accepts them', async () => {
     const redis = await RedisServer.start();
@@ -33,9 +40,6 @@ describe('scripts for Redis', () => {
   });
 
   it('are short: one subject a file', () => {
-    const files = readdirSync(folder, { recursive: true })
-      .map(String)
-      .filter((file) => file.endsWith('.lua'));
     const lines = (file: string) => readFileSync(new URL(file, folder), 'utf8').split('\n').length;
     expect(files.filter((file) => lines(file) > 165)).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { openDatabase } from '../../dist/store/sqlite/driver.js';
+import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 import { until } from './wait.js';
 
 /**

@@ -1,4 +1,4 @@
-import { openDatabase } from '../../dist/store/sqlite/driver.js';
+import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 
 /** A connection as an application opens it, with the library that is at hand. */
 export type AppDatabase = ReturnType<typeof openDatabase>;

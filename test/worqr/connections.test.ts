@@ -3,7 +3,7 @@ import { createClient as createClient4 } from 'node-redis-4';
 import { createClient as createClient5 } from 'node-redis-5';
 import { createClient as createClient6 } from 'node-redis-6';
 import { describe, expect, inject, it } from 'vitest';
-import type { NodeRedisClient } from '../../dist/store/redis/node-redis.js';
+import type { NodeRedisClient } from '../../dist/store/redis/connection/node-redis.js';
 import { Worqr } from '../../dist/worqr/index.js';
 import { Line } from '../support/proxy.js';
 import { RedisServer, startCluster } from '../support/redis.js';

@@ -4,8 +4,8 @@ import { type ActiveJob, CroreError, Fatal } from '../../index.js';
 import { Child, type ChildExit } from '../../process/child.js';
 import { type ChildCommand, childCommand } from '../../process/child-command.js';
 import type { OrphanGuard } from '../../process/orphan-guard.js';
-import { readValue } from '../job-options.js';
-import { valueText } from '../job-view.js';
+import { readValue } from '../job-commands/job-options.js';
+import { valueText } from '../job-commands/job-view.js';
 import type { ExitOutcome } from './exit-codes.js';
 
 /** How executables are run for jobs. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { CroreError } from '../../errors.js';
 import { redactUrl } from '../../redact.js';
-import { RedisClient, type Reply } from '../../store/redis/client.js';
-import { fromUrl, type RedisUrl } from '../../store/redis/connect.js';
+import { RedisClient, type Reply } from '../../store/redis/connection/client.js';
+import { fromUrl, type RedisUrl } from '../../store/redis/connection/connect.js';
 import type { NodeEnd } from '../graph/node-spec.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, type Journal, type Memory } from './journal.js';
 

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { CroreError } from '../../errors.js';
-import { type Database, openDatabase, type Row, type Statement } from '../../store/sqlite/driver.js';
-import { isBusy, translate } from '../../store/sqlite/failure.js';
-import { migrate } from '../../store/sqlite/schema.js';
+import { type Database, openDatabase, type Row, type Statement } from '../../store/sqlite/file/driver.js';
+import { isBusy, translate } from '../../store/sqlite/file/failure.js';
+import { migrate } from '../../store/sqlite/file/schema.js';
 import type { NodeEnd } from '../graph/node-spec.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, type Journal, type Memory } from './journal.js';
 

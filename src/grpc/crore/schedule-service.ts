@@ -9,7 +9,7 @@ import {
   extraJob,
   type ScheduledJobOptions,
   scheduleView,
-} from '../../engine/schedules.js';
+} from '../../engine/schedules/schedules.js';
 import { CroreError } from '../../errors.js';
 import type { Crore, ScheduleRequest, CatchUp as WireCatchUp } from '../../proto/crore/v1/crore_pb.js';
 import { fromMs, fromTime, toMs, toRecord, toTime } from '../../store/grpc/codec.js';

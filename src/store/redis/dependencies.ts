@@ -1,5 +1,5 @@
 import type { NewJob } from '../../job/job.js';
-import type { Arg, RedisClient, Reply } from './client.js';
+import type { Arg, RedisClient, Reply } from './connection/client.js';
 import type { Keys } from './keys.js';
 
 const NUL = '\0';

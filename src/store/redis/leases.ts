@@ -1,8 +1,8 @@
 import type { Job, Lease } from '../../job/job.js';
 import type { LostEntry } from '../store.js';
-import type { RedisClient } from './client.js';
-import { readActive } from './codec.js';
-import { FIRST_PLACE, readTaskBatch, tokenAt } from './task-batches.js';
+import type { RedisClient } from './connection/client.js';
+import { readActive } from './records/codec.js';
+import { FIRST_PLACE, readTaskBatch, tokenAt } from './tasks/task-batches.js';
 
 const PAGE = '1000';
 /** A field of raw tasks may be a sheaf of fifty. */

@@ -1,7 +1,7 @@
 import { CroreError } from '../../errors.js';
 import { redactUrl } from '../../redact.js';
-import { RedisClient, type Reply } from './client.js';
-import { fromGiven, fromUrl, type GivenClients, type RedisUrl, type Source } from './connect.js';
+import { RedisClient, type Reply } from './connection/client.js';
+import { fromGiven, fromUrl, type GivenClients, type RedisUrl, type Source } from './connection/connect.js';
 import { Keys } from './keys.js';
 import { RedisStore } from './store.js';
 

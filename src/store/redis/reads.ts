@@ -1,9 +1,9 @@
 import { type Job, STATES, type State } from '../../job/job.js';
 import type { Counts, EventPage, EventType, JobPage, ListOptions, StoredEvent, WorkerInfo } from '../store.js';
-import type { Arg, RedisClient, Reply } from './client.js';
-import { decodeJob } from './codec.js';
+import type { Arg, RedisClient, Reply } from './connection/client.js';
 import type { Keys } from './keys.js';
 import { type FoundLease, walkLeases } from './leases.js';
+import { decodeJob } from './records/codec.js';
 
 /** What looking needs. */
 export interface View {

@@ -1,8 +1,8 @@
 import type { NewJob } from '../../job/job.js';
 import type { NewSchedule, Schedule } from '../store.js';
-import { addArguments } from './arguments.js';
-import type { Reply } from './client.js';
+import type { Reply } from './connection/client.js';
 import { text, type View } from './reads.js';
+import { addArguments } from './records/arguments.js';
 
 /**
  * A schedule lives in the slot of its queue, so that a tick and its job are one script. A registry of names says where; it

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 export interface Script {
   name: string;
@@ -7,7 +7,7 @@ export interface Script {
   sha: string;
 }
 
-/** The files in lua/, but for the shared ones. */
+/** The files in lua/, but for those in lib/. */
 export type ScriptName =
   | 'add'
   | 'add_from_source'
@@ -88,11 +88,22 @@ function includesOf(text: string, known = new Set<string>()): string[] {
   return names.flatMap((name) => {
     if (known.has(name)) return [];
     known.add(name);
-    const included = read(`lib/${name}`);
+    const included = read(name);
     return [...includesOf(included, known), included];
   });
 }
 
+const folder = new URL('./lua/', import.meta.url);
+
+/** Where each file stands, by its name: names are unique in all folders. */
+let places: Map<string, string> | undefined;
+
 function read(name: string): string {
-  return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+  places ??= new Map(
+    readdirSync(folder, { recursive: true }).flatMap((path) => {
+      const file = /([^/\\]+)\.lua$/.exec(String(path))?.[1];
+      return file === undefined ? [] : [[file, String(path)] as const];
+    }),
+  );
+  return readFileSync(new URL(places.get(name)!, folder), 'utf8');
 }

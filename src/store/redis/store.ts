@@ -32,6 +32,12 @@ import {
   type WorkerInfo,
   type WorkerSession,
 } from '../store.js';
+import type { Again, Arg, RedisClient, Reply } from './connection/client.js';
+import { Signals } from './connection/signals.js';
+import { Dependencies } from './dependencies.js';
+import type { Keys } from './keys.js';
+import { asLost, type FoundLease, latestFirst } from './leases.js';
+import { count, get, leasesOf, list, queues, rawSessions, readEvents, text, type View, workers } from './reads.js';
 import {
   addArguments,
   capacityText,
@@ -42,19 +48,13 @@ import {
   plainArguments,
   readLimits,
   settleArguments,
-} from './arguments.js';
-import type { Again, Arg, RedisClient, Reply } from './client.js';
-import { freedKey } from './codec.js';
-import { Dependencies } from './dependencies.js';
-import { readEntries } from './entries.js';
-import type { Keys } from './keys.js';
-import { asLost, type FoundLease, latestFirst } from './leases.js';
-import { asBuffer, RedisRawStore } from './raw-store.js';
-import { count, get, leasesOf, list, queues, rawSessions, readEvents, text, type View, workers } from './reads.js';
+} from './records/arguments.js';
+import { freedKey } from './records/codec.js';
+import { readEntries } from './records/entries.js';
 import { Registry } from './registry.js';
 import { Schedules } from './schedules.js';
 import type { ScriptName } from './scripts.js';
-import { Signals } from './signals.js';
+import { asBuffer, RedisRawStore } from './tasks/raw-store.js';
 
 /** Bytes of log kept per job. */
 const LOG_LIMIT = 65_536;

@@ -2,12 +2,12 @@ import { statSync } from 'node:fs';
 import { CroreError } from '../../errors.js';
 import type { NewJob } from '../../job/job.js';
 import type { AddOutcome, Capacity } from '../store.js';
-import { add } from './add.js';
-import type { Database } from './driver.js';
-import { type ExternalConnection, wrapConnection } from './external-connection.js';
-import { isBusy, translate } from './failure.js';
-import { APPLICATION_ID, FORMAT, TABLES } from './schema.js';
+import type { Database } from './file/driver.js';
+import { type ExternalConnection, wrapConnection } from './file/external-connection.js';
+import { isBusy, translate } from './file/failure.js';
+import { APPLICATION_ID, FORMAT, TABLES } from './file/schema.js';
 import { Tables } from './tables.js';
+import { add } from './verbs/add.js';
 
 const SHADOWS = `SELECT name FROM temp.sqlite_schema WHERE name IN ('${TABLES.join("', '")}')`;
 

@@ -1,6 +1,6 @@
 import type { Spec, Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
-import type { Value } from './driver.js';
+import type { Value } from './file/driver.js';
 import { QueueCounters, S, sizeOf, type Tables } from './tables.js';
 
 /** What the end of a job sets in motion: its record is kept or dropped, its key freed, its dependents told. */

@@ -1,11 +1,11 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { CommitWatcher } from './commit-watcher.js';
-import { Committer } from './committer.js';
-import { type Database, openDatabase } from './driver.js';
-import { translate } from './failure.js';
-import { FileIdentity } from './file-identity.js';
-import { migrate } from './schema.js';
+import { CommitWatcher } from './file/commit-watcher.js';
+import { Committer } from './file/committer.js';
+import { type Database, openDatabase } from './file/driver.js';
+import { translate } from './file/failure.js';
+import { FileIdentity } from './file/file-identity.js';
+import { migrate } from './file/schema.js';
 import { SqliteStore } from './store.js';
 import { Tables } from './tables.js';
 

@@ -26,25 +26,25 @@ import type {
   WorkerInfo,
   WorkerSession,
 } from '../store.js';
-import { add, push } from './add.js';
-import { addFromSource, sourcePosition } from './add-from-source.js';
-import { cancel, obliterate, recordProgress, remove, retryDead, setLimits } from './change.js';
-import { claim } from './claim.js';
-import type { CommitWatcher } from './commit-watcher.js';
-import type { Committer } from './committer.js';
-import { readEvents, recordEvents } from './events.js';
 import { ExternalConnections } from './external-connections.js';
-import { translate } from './failure.js';
+import type { CommitWatcher } from './file/commit-watcher.js';
+import type { Committer } from './file/committer.js';
+import { translate } from './file/failure.js';
 import { forgetUnused } from './forget-queue.js';
 import { limitsOf } from './groups.js';
-import { SqliteRawStore } from './raw-store.js';
-import { count, get, leasesOf, list, workers } from './reads.js';
-import { reportSuccess } from './report.js';
-import { fireSchedule, listSchedules, putSchedule, removeSchedule } from './schedules.js';
-import { StaleLeaseInBatch, settle } from './settle.js';
-import { type Swept, sweep } from './sweep.js';
 import { QueueCounters, type Tables } from './tables.js';
-import { writeWorkEvent } from './task-events.js';
+import { SqliteRawStore } from './tasks/raw-store.js';
+import { writeWorkEvent } from './tasks/task-events.js';
+import { add, push } from './verbs/add.js';
+import { addFromSource, sourcePosition } from './verbs/add-from-source.js';
+import { cancel, obliterate, recordProgress, remove, retryDead, setLimits } from './verbs/change.js';
+import { claim } from './verbs/claim.js';
+import { readEvents, recordEvents } from './verbs/events.js';
+import { count, get, leasesOf, list, workers } from './verbs/reads.js';
+import { reportSuccess } from './verbs/report.js';
+import { fireSchedule, listSchedules, putSchedule, removeSchedule } from './verbs/schedules.js';
+import { StaleLeaseInBatch, settle } from './verbs/settle.js';
+import { type Swept, sweep } from './verbs/sweep.js';
 
 type Listener = (signal: Signal) => void;
 

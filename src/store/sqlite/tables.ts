@@ -2,7 +2,7 @@ import { type Body, type Job, STATES, type State } from '../../job/job.js';
 import { readError } from '../../job/reported-error.js';
 import { decodeSpec } from '../../job/spec.js';
 import type { Counts, EventType } from '../store.js';
-import type { Database, Row, Statement, Value } from './driver.js';
+import type { Database, Row, Statement, Value } from './file/driver.js';
 import { Groups } from './groups.js';
 
 /** Indexes in STATES, as the `state` column holds them. */

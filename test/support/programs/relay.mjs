@@ -1,7 +1,7 @@
 // A relay in a process of its own. It prints `ready` once it runs.
 import { open } from '../../../dist/index.js';
 import { relay } from '../../../dist/outbox/index.js';
-import { openDatabase } from '../../../dist/store/sqlite/driver.js';
+import { openDatabase } from '../../../dist/store/sqlite/file/driver.js';
 
 const { file, url, batch } = JSON.parse(process.argv[2]);
 const crore = await open(url, { onError: () => {}, timeout: 5_000 });

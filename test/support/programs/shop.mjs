@@ -1,7 +1,7 @@
 // An application that writes an order and its job in one transaction, again and again, until it is killed. Every fifth
 // transaction is rolled back.
 import { open } from '../../../dist/index.js';
-import { openDatabase } from '../../../dist/store/sqlite/driver.js';
+import { openDatabase } from '../../../dist/store/sqlite/file/driver.js';
 
 const { file, prefix } = JSON.parse(process.argv[2]);
 const crore = await open(`sqlite:${file}`, { onError: () => {} });

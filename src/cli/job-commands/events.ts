@@ -1,0 +1,77 @@
+import { checkName } from '../../engine/check.js';
+import { CroreError } from '../../errors.js';
+import type { JobEvent } from '../../index.js';
+import { EVENT_TYPES, type EventType } from '../../store/store.js';
+import { action, answer, type StoreOptions, withStore } from '../action.js';
+import { duration, whole } from '../option-values.js';
+import { printable } from '../output.js';
+import { program, storeOptions } from '../program.js';
+import { given } from './job-options.js';
+
+interface Asked extends StoreOptions {
+  after?: string;
+  only?: string;
+  for?: string;
+  limit?: string;
+}
+
+export function run(argv: string[]): Promise<number> {
+  const command = program({
+    name: 'crore events',
+    summary:
+      'Print what happens to the jobs of a queue, in every process, from now on or since a position. Nothing is recorded unless somebody listens, and for ten minutes after.',
+    examples: [
+      ['crore events mails', 'watch, until Ctrl-C'],
+      ['crore events mails --only dead,retry', 'what went wrong'],
+      ['crore events mails --json --after 1731715200000-0', 'go on behind the position of an earlier event'],
+      ['crore events mails --only done --limit 1 --for 1m', 'wait for one to be done, a minute at most'],
+    ],
+  })
+    .argument('<queue>', 'Name of the queue.')
+    .option('--after <position>', 'What happened since comes first.')
+    .option(
+      '--only <types>',
+      `Only these, with commas between: ${EVENT_TYPES.filter((type) => type !== 'gap').join(', ')}.`,
+    )
+    .option('--limit <n>', 'End after so many.')
+    .option('--for <time>', 'End after this time.');
+  action(storeOptions(command), events);
+  return answer(command, argv);
+}
+
+async function events(name: string, options: Asked): Promise<number> {
+  checkName(name, 'queue name');
+  const limit = whole(options.limit, '--limit', 1) ?? Number.POSITIVE_INFINITY;
+  const time = duration(options.for, '--for');
+  const wanted = given({ after: options.after, types: options.only?.split(',').map(typeOf) });
+  return withStore(options, async ({ crore, out }) => {
+    const stream = await crore.queue(name).events(wanted);
+    const end = () => stream.close();
+    const timer = time === undefined ? undefined : setTimeout(end, time);
+    process.once('SIGINT', end).once('SIGTERM', end);
+    let count = 0;
+    try {
+      for await (const event of stream) {
+        out.say({ ...event, at: event.at.toISOString() }, shown(event));
+        count += 1;
+        if (count >= limit || out.closed) break;
+      }
+    } finally {
+      clearTimeout(timer);
+      process.off('SIGINT', end).off('SIGTERM', end);
+      stream.close();
+    }
+    return 0;
+  });
+}
+
+function typeOf(text: string): EventType {
+  if ((EVENT_TYPES as readonly string[]).includes(text)) return text as EventType;
+  throw new CroreError('BAD_OPTION', `--only: no event is called '${printable(text)}', but ${EVENT_TYPES.join(', ')}`);
+}
+
+function shown({ at, type, id, attempt, progress, error }: JobEvent): string {
+  const more =
+    error ?? (progress === undefined ? undefined : JSON.stringify(progress)) ?? (attempt && `attempt ${attempt}`);
+  return [at.toISOString(), type.padEnd(9), printable(id), ...(more ? [printable(more)] : [])].join('  ');
+}

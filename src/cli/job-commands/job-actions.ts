@@ -1,0 +1,139 @@
+import type { Command } from 'commander';
+import { checkName } from '../../engine/check.js';
+import { CroreError } from '../../errors.js';
+import type { Filter, JobView, Queue, State } from '../../index.js';
+import { time, whole } from '../option-values.js';
+import { type Output, printable } from '../output.js';
+import { given } from './job-options.js';
+import { jobTable } from './job-view.js';
+
+/** What `crore job` and `crore dead` have in common: verbs on some jobs, lists of many. */
+
+export function checkIds(queue: string, ids: readonly string[]): void {
+  checkName(queue, 'queue name');
+  for (const id of ids) checkName(id, 'job id');
+}
+
+/** A verb on single jobs: what it is called when it is done, and what may be said where it was not. */
+export interface Verb {
+  /** Such as `cancelled`. */
+  done: string;
+  /** Why a job in this state is left alone. */
+  refusal: string;
+  act: (queue: Queue, id: string) => Promise<boolean>;
+}
+
+export const RETRY: Verb = {
+  done: 'retried',
+  refusal: 'only dead jobs can be retried',
+  act: async (queue, id) => (await queue.retryDead(id)) === 1,
+};
+
+export const CANCEL: Verb = {
+  done: 'cancelled',
+  refusal: 'it has ended',
+  act: (queue, id) => queue.cancel(id),
+};
+
+export const REMOVE: Verb = {
+  done: 'removed',
+  refusal: 'only ended jobs can be removed; cancel it first',
+  act: (queue, id) => queue.remove(id),
+};
+
+/** Does it to each of the jobs; exit code 1 when one of them was left alone, which is said on stderr. */
+export async function actOn(out: Output, queue: Queue, ids: readonly string[], verb: Verb): Promise<number> {
+  let code = 0;
+  for (const id of ids) {
+    const base = { queue: queue.name, id };
+    if (await verb.act(queue, id)) {
+      out.say({ ...base, outcome: verb.done }, `${printable(id, 512)}  ${verb.done}`);
+      continue;
+    }
+    code = 1;
+    const state = (await queue.get(id))?.state;
+    if (out.json) out.say({ ...base, outcome: state ? 'refused' : 'missing', state }, '');
+    complain(state ? `job '${printable(id)}' is ${state}: ${verb.refusal}` : missing(queue.name, id));
+  }
+  return code;
+}
+
+export function missing(queue: string, id: string): string {
+  return `no job '${printable(id)}' in queue '${printable(queue)}'`;
+}
+
+export function complain(text: string): void {
+  process.stderr.write(`crore: ${text}\n`);
+}
+
+/** The options that choose some jobs of many. */
+export interface FilterOptions {
+  prefix?: string;
+  match?: string;
+  before?: string;
+  after?: string;
+}
+
+export function filterable(command: Command): Command {
+  return command
+    .option('--prefix <text>', 'Only ids that begin so.')
+    .option('--match <text>', 'Only with this text in payload, error or header.')
+    .option('--after <time>', 'Only those added at this moment or later.')
+    .option('--before <time>', 'Only those added before this moment.');
+}
+
+export function filterOf(options: FilterOptions): Omit<Filter, 'state'> {
+  return given({
+    id: options.prefix,
+    text: options.match,
+    before: time(options.before, '--before'),
+    after: time(options.after, '--after'),
+  });
+}
+
+export interface ListOptions extends FilterOptions {
+  limit?: string;
+  all?: boolean;
+}
+
+export function listable(command: Command): Command {
+  return filterable(command).option('--limit <n>', 'How many at most (default: 100).').option('--all', 'No limit.');
+}
+
+const PAGE = 100;
+
+/** How many to list: so many, or all. */
+export function limitOf({ limit, all }: ListOptions): number {
+  if (all && limit !== undefined) throw new CroreError('BAD_OPTION', 'give --limit or --all, not both');
+  return all ? Number.POSITIVE_INFINITY : (whole(limit, '--limit', 1) ?? PAGE);
+}
+
+/** Lists jobs of these states, page by page, until there are enough or nobody reads on. */
+export async function listJobs(
+  out: Output,
+  queue: Queue,
+  states: readonly State[],
+  limit: number,
+  filter: Omit<Filter, 'state'>,
+): Promise<void> {
+  const show = jobTable(out);
+  let left = limit;
+  for (const state of states) {
+    let cursor: string | undefined;
+    do {
+      if (out.closed) return;
+      if (left <= 0) {
+        out.remark(`the first ${limit}; there may be more: --limit N or --all shows them`);
+        return;
+      }
+      const page: { jobs: JobView<unknown, unknown>[]; cursor?: string } = await queue.list(state, {
+        limit: Math.min(left, PAGE),
+        cursor,
+        filter,
+      });
+      show(page.jobs);
+      left -= page.jobs.length;
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+  }
+}

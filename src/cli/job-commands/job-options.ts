@@ -1,0 +1,71 @@
+import { isUtf8 } from 'node:buffer';
+import type { Command } from 'commander';
+import { checkName } from '../../engine/check.js';
+import { CroreError } from '../../errors.js';
+import type { ScheduledJobOptions } from '../../index.js';
+import { duration, whole } from '../option-values.js';
+
+/** What a line or an argument means as a payload, and what may be asked of its job: `push` and `schedule add` share it. */
+
+/** The bytes of an argument. Node has replaced whatever was not UTF-8 in it: that must not go in as if it were the payload. */
+export function argumentBytes(text: string): Buffer {
+  if (!text.includes('\ufffd')) return Buffer.from(text);
+  throw new CroreError('BAD_PAYLOAD', 'a payload among the arguments is not UTF-8: give it on standard input');
+}
+
+/** Text that is not UTF-8 stays the bytes it is. */
+export function readText(bytes: Buffer): unknown {
+  return isUtf8(bytes) ? bytes.toString() : new Uint8Array(bytes);
+}
+
+export function readValue(bytes: Buffer): unknown {
+  const text = readText(bytes);
+  if (typeof text !== 'string') return text;
+  // A number with more digits than JavaScript keeps would not be the one that was given.
+  if (/^\s*-?\d+\s*$/.test(text) && !Number.isSafeInteger(Number(text))) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+export interface JobLine {
+  priority?: string;
+  unique?: string;
+  group?: string;
+  reserve?: string;
+  attempts?: string;
+  backoff?: string;
+  text?: boolean;
+}
+
+/** Names of the options, as they stand in `JobLine`. */
+export const JOB_LINE = ['priority', 'unique', 'group', 'reserve', 'attempts', 'backoff', 'text'] as const;
+
+export function jobLine(command: Command): Command {
+  return command
+    .option('--priority <n>', 'Higher runs first (default: 0).')
+    .option('--unique <key>', 'Only one job with this key waits or runs at a time.')
+    .option('--group <name>', 'Jobs of one group take turns with those of others.')
+    .option('--reserve <time>', 'An attempt that takes longer has failed.')
+    .option('--attempts <n>', 'How often it may be tried (default: 5).')
+    .option('--backoff <time>', 'Wait this long between attempts (default: 1s and growing).')
+    .option('--text', 'Take payloads as text, whatever they look like.');
+}
+
+/** The options of a job that were given, and no others. */
+export function resolveJobLine(line: JobLine): ScheduledJobOptions {
+  return given({
+    priority: whole(line.priority, '--priority', -1_000_000, 1_000_000),
+    unique: line.unique === undefined ? undefined : checkName(line.unique, '--unique'),
+    group: line.group === undefined ? undefined : checkName(line.group, '--group'),
+    reservation: duration(line.reserve, '--reserve'),
+    attempts: whole(line.attempts, '--attempts', 1, 1_000_000),
+    backoff: duration(line.backoff, '--backoff'),
+  });
+}
+
+export function given<T extends object>(all: T): Partial<T> {
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

@@ -1,0 +1,77 @@
+import type { JobView, State } from '../../index.js';
+import { type Colour, isoTime, type Output, printable } from '../output.js';
+
+type AnyJob = JobView<unknown, unknown>;
+
+const COLOURS: Partial<Record<State, Colour>> = { dead: 'red', done: 'green', active: 'yellow', cancelled: 'dim' };
+
+export function colourOf(state: State): Colour | undefined {
+  return COLOURS[state];
+}
+
+/** A value as one text: text as it is, bytes as text where they are, everything else as JSON. */
+export function valueText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  return JSON.stringify(value);
+}
+
+/** A job as a JSON object: times in ISO, bytes in base64 under a name that says so. */
+export function jobObject(job: AnyJob): object {
+  const { payload, result, createdAt, runAt, startedAt, finishedAt, ...rest } = job;
+  const times = { createdAt, runAt, startedAt, finishedAt };
+  return {
+    ...rest,
+    ...valueField('payload', payload),
+    ...valueField('result', result),
+    ...Object.fromEntries(
+      Object.entries(times).flatMap(([name, ms]) => (ms === undefined ? [] : [[name, isoTime(ms)]])),
+    ),
+  };
+}
+
+/** A field of an object: JSON values as they are, bytes in base64, nothing for nothing. */
+export function valueField(name: string, value: unknown): object {
+  if (value === undefined) return {};
+  if (value instanceof Uint8Array) return { [`${name}Base64`]: Buffer.from(value).toString('base64') };
+  return { [name]: value };
+}
+
+export function showJob(out: Output, job: AnyJob): void {
+  const moment = (ms: number | undefined) => (ms === undefined ? undefined : isoTime(ms));
+  const value = (some: unknown) => (some === undefined ? undefined : printable(valueText(some), 2_000));
+  out.fields([
+    ['id', printable(job.id)],
+    ['queue', printable(job.queue)],
+    ['state', out.paint(job.state, colourOf(job.state))],
+    ['payload', value(job.payload)],
+    ['result', value(job.result)],
+    ['error', value(job.error)],
+    ['attempt', `${job.attempt} of ${job.attempts}`],
+    ['crashes', job.crashes > 0 ? String(job.crashes) : undefined],
+    ['priority', job.priority === 0 ? undefined : String(job.priority)],
+    ['created', moment(job.createdAt)],
+    ['due', job.state === 'scheduled' ? moment(job.runAt) : undefined],
+    ['started', moment(job.startedAt)],
+    ['finished', moment(job.finishedAt)],
+    ['worker', value(job.worker)],
+    ['progress', value(job.progress)],
+    ...Object.entries(job.headers).map(([name, text]) => [`header ${printable(name)}`, printable(text)] as const),
+    ...(job.log ?? []).map((line) => ['log', printable(line, 2_000)] as const),
+  ]);
+}
+
+/** Jobs below each other, page by page. */
+export function jobTable(out: Output): (jobs: readonly AnyJob[]) => void {
+  return out.table<AnyJob>(
+    [
+      { title: 'id', of: (job) => printable(job.id) },
+      { title: 'state', of: (job) => job.state, colour: (job) => colourOf(job.state) },
+      { title: 'attempt', of: (job) => `${job.attempt}/${job.attempts}` },
+      { title: 'time', of: (job) => isoTime(job.finishedAt ?? job.startedAt ?? job.runAt ?? job.createdAt) },
+      { title: 'payload', of: (job) => printable(valueText(job.payload), 60) },
+      { title: 'error', of: (job) => printable(job.error ?? '', 120) },
+    ],
+    jobObject,
+  );
+}

@@ -1,0 +1,86 @@
+import type { Command } from 'commander';
+import { checkName } from '../../engine/check.js';
+import { CroreError } from '../../errors.js';
+import type { QueueLimitOptions } from '../../index.js';
+import type { QueueLimits, Rate } from '../../store/store.js';
+import { action, type StoreOptions, subcommand, withStore } from '../action.js';
+import { duration, whole } from '../option-values.js';
+import { printable } from '../output.js';
+import { given } from './job-options.js';
+
+interface Asked extends StoreOptions {
+  concurrency?: string;
+  rate?: string;
+  groupConcurrency?: string;
+  groupRate?: string;
+  none?: boolean;
+}
+
+/** `crore queue limits`: shows the limits of a queue, or replaces them as a whole. */
+export function addLimits(parent: Command): void {
+  const command = subcommand(parent, 'limits <queue>', {
+    summary:
+      'Show how fast a queue may go on all workers together, or say it anew: what is not given then is without a limit.',
+    examples: [
+      ['crore queue limits mails', 'what holds now'],
+      ['crore queue limits mails --concurrency 20 --rate 100/1m', 'at most 20 at once, and 100 starts a minute'],
+      ['crore queue limits mails --group-concurrency 1', 'one job of each group at a time'],
+      ['crore queue limits mails --none', 'no limits'],
+    ],
+  })
+    .option('--concurrency <n>', 'How many may run at once.')
+    .option('--rate <n/time>', "How many may start within a time, such as '100/1m'.")
+    .option('--group-concurrency <n>', 'How many of each group may run at once.')
+    .option('--group-rate <n/time>', 'How many of each group may start within a time.')
+    .option('--none', 'Take all limits away.');
+  action(command, limits);
+}
+
+async function limits(name: string, options: Asked): Promise<number> {
+  checkName(name, 'queue name');
+  const asked = resolve(options);
+  return withStore(options, async ({ crore, out }) => {
+    const queue = crore.queue(name);
+    if (asked) await queue.setLimits(asked);
+    else if (!(await crore.queues()).includes(name)) throw new CroreError('NOT_FOUND', `no queue '${printable(name)}'`);
+    const holds = await queue.limits();
+    out.say({ queue: name, ...holds }, `${printable(name)}  ${shown(holds)}`);
+    return 0;
+  });
+}
+
+/** The new limits, or undefined when nothing was said about it. */
+function resolve(options: Asked): QueueLimitOptions | undefined {
+  const group = given({
+    concurrency: whole(options.groupConcurrency, '--group-concurrency', 1, 1_000_000),
+    rate: rate(options.groupRate, '--group-rate'),
+  });
+  const all = given({
+    concurrency: whole(options.concurrency, '--concurrency', 1, 1_000_000),
+    rate: rate(options.rate, '--rate'),
+    group: Object.keys(group).length > 0 ? group : undefined,
+  });
+  const some = Object.keys(all).length > 0;
+  if (options.none && some) throw new CroreError('BAD_OPTION', 'give --none or limits, not both');
+  return options.none || some ? all : undefined;
+}
+
+function rate(text: string | undefined, what: string): QueueLimitOptions['rate'] {
+  if (text === undefined) return undefined;
+  const [, count, per] = /^(\d+)\/(.+)$/.exec(text) ?? [];
+  const ms = duration(per, what) ?? 0;
+  if (ms < 1) throw new CroreError('BAD_OPTION', `${what} must be such as 100/1m, not '${printable(text)}'`);
+  return { count: whole(count, what, 1, 1_000_000_000)!, per: ms };
+}
+
+function shown({ concurrency, rate: starts, group }: QueueLimits): string {
+  const parts = [...part({ concurrency, rate: starts }), ...part(group ?? {}).map((text) => `${text} per group`)];
+  return parts.join(', ') || 'no limits';
+}
+
+function part({ concurrency, rate: starts }: { concurrency?: number; rate?: Rate }): string[] {
+  return [
+    ...(concurrency === undefined ? [] : [`${concurrency} at once`]),
+    ...(starts === undefined ? [] : [`${starts.count} starts in ${starts.per} ms`]),
+  ];
+}

@@ -1,0 +1,164 @@
+import type { Command } from 'commander';
+import { checkName, checkOneOf } from '../../engine/check.js';
+import { resolveWhen } from '../../engine/schedules/schedule-ticks.js';
+import { CroreError } from '../../errors.js';
+import type { CatchUp, ScheduleView } from '../../index.js';
+import { action, answer, type StoreOptions, subcommand, withStore } from '../action.js';
+import { notBoth } from '../option-values.js';
+import { isoTime, printable } from '../output.js';
+import { program } from '../program.js';
+import { complain } from './job-actions.js';
+import { argumentBytes, given, type JobLine, jobLine, readText, readValue, resolveJobLine } from './job-options.js';
+
+interface AddLine extends StoreOptions, JobLine {
+  cron?: string;
+  every?: string;
+  timezone?: string;
+  catchUp?: string;
+}
+
+const CATCH_UP: readonly CatchUp[] = ['skip', 'last', 'all'];
+
+export function run(argv: string[]): Promise<number> {
+  const command = program({
+    name: 'crore schedule',
+    summary:
+      'Have jobs made again and again. Schedules are kept in the store and fired by whichever worker is up, each tick once.',
+    examples: [
+      [`crore schedule add nightly reports --cron '0 4 * * *'`, 'a job for the queue reports, every night'],
+      ['crore schedule ls', 'what is due when'],
+    ],
+  });
+  action(listing(command), list);
+  action(adding(command), add);
+  const rm = subcommand(command, 'rm <name...>', {
+    summary: 'Remove schedules; the jobs they made stay.',
+    examples: [['crore schedule rm nightly', 'no more of them']],
+  });
+  action(rm, remove);
+  const now = subcommand(command, 'run <name>', {
+    summary: 'Add a job of a schedule now, beside its ticks, and print its id.',
+    examples: [['crore schedule run nightly', 'without waiting for the night']],
+  });
+  action(now, fire);
+  return answer(command, argv);
+}
+
+function listing(parent: Command): Command {
+  return subcommand(parent, 'ls', {
+    summary: 'List schedules, with their last and next tick.',
+    examples: [
+      ['crore schedule ls', 'for people'],
+      ['crore schedule ls --json | jq -r .next', 'for programs'],
+    ],
+  });
+}
+
+function adding(parent: Command): Command {
+  const command = subcommand(parent, 'add <name> <queue> [payload]', {
+    summary: 'Add a schedule, or replace the one of this name. A payload that parses as JSON is that value.',
+    examples: [
+      [`crore schedule add nightly reports --cron '0 4 * * *' --timezone Europe/Berlin`, 'at four in the morning'],
+      [`crore schedule add poll feeds '{"feed":"acme"}' --every 10m`, 'every ten minutes'],
+      ['crore schedule add poll feeds acme --every 10m --catch-up skip', 'what was missed is not made up for'],
+    ],
+  });
+  return jobLine(command)
+    .option('--cron <expression>', 'Five fields, six with seconds, or @daily and its like.')
+    .option('--every <time>', "How often, such as '10m'.")
+    .option('--timezone <name>', 'Of the cron expression, such as Europe/Berlin (default: UTC).')
+    .option('--catch-up <how>', 'Missed ticks: skip them, one job for the last, or for all (default: last).');
+}
+
+async function list(options: StoreOptions): Promise<number> {
+  return withStore(options, async ({ crore, out }) => {
+    const show = out.table<ScheduleView>(
+      [
+        { title: 'schedule', of: ({ name }) => printable(name) },
+        { title: 'queue', of: ({ queue }) => printable(queue) },
+        { title: 'when', of: rhythm },
+        { title: 'next', of: ({ next }) => moment(next) },
+        { title: 'last', of: ({ last }) => moment(last) },
+      ],
+      (schedule) => schedule,
+    );
+    show(await crore.schedules());
+    return 0;
+  });
+}
+
+function rhythm({ cron, timezone, every }: ScheduleView): string {
+  return cron === undefined ? `every ${spoken(every!)}` : printable(`${cron} ${timezone}`);
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** A duration as one would give it. */
+function spoken(ms: number): string {
+  const [unit, size] = UNITS.find(([, each]) => ms % each === 0) ?? ['ms', 1];
+  return `${ms / size}${unit}`;
+}
+
+function moment(date: Date | undefined): string {
+  return date === undefined ? '-' : isoTime(date.getTime());
+}
+
+async function add(name: string, queue: string, payload: string | undefined, options: AddLine): Promise<number> {
+  checkName(name, 'schedule name');
+  checkName(queue, 'queue name');
+  notBoth(options, 'cron', 'every');
+  const { cron, every, timezone } = options;
+  if (cron === undefined && every === undefined) {
+    throw new CroreError('BAD_OPTION', "schedule add: when? Give --cron '0 4 * * *' or --every 10m");
+  }
+  const when = cron === undefined ? { every: every! } : { cron };
+  resolveWhen(when, timezone); // refuses what makes no sense before anything is opened
+  const jobOptions = resolveJobLine(options);
+  const read = options.text ? readText : readValue;
+  const job = { queue, payload: payload === undefined ? null : read(argumentBytes(payload)), ...jobOptions };
+  const catchUp = options.catchUp === undefined ? undefined : checkOneOf(options.catchUp, '--catch-up', CATCH_UP);
+  const asked = given({ timezone, catchUp });
+  return withStore(
+    options,
+    async ({ crore, out }) => {
+      const schedule = await crore.schedule(name, when, job, asked);
+      out.say(schedule, `${printable(name)}  next ${moment(schedule.next)}`);
+      return 0;
+    },
+    { create: true },
+  );
+}
+
+async function remove(names: string[], options: StoreOptions): Promise<number> {
+  for (const name of names) checkName(name, 'schedule name');
+  return withStore(options, async ({ crore, out }) => {
+    let code = 0;
+    for (const name of names) {
+      const removed = await crore.unschedule(name);
+      if (removed || out.json) {
+        out.say({ name, outcome: removed ? 'removed' : 'missing' }, `${printable(name)}  removed`);
+      }
+      if (removed) continue;
+      code = 1;
+      complain(`there is no schedule '${printable(name)}'`);
+    }
+    return code;
+  });
+}
+
+async function fire(name: string, options: StoreOptions): Promise<number> {
+  checkName(name, 'schedule name');
+  return withStore(options, async ({ crore, out }) => {
+    const { queue, id, outcome } = await crore.runSchedule(name);
+    out.say(
+      { name, queue, id, outcome },
+      outcome === 'created' ? printable(id, 512) : `${printable(id, 512)}  ${outcome}`,
+    );
+    return 0;
+  });
+}

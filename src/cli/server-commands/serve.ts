@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { type Logger, pino } from 'pino';
+import { isLoopback, shown } from '../../grpc/addresses.js';
+import { Server } from '../../grpc/server.js';
+import { redactUrl } from '../../redact.js';
+import { adviceOnSecret } from '../action.js';
+import { parse, program } from '../program.js';
+import { setupOf } from './server-setup.js';
+import { type ResolvedSettings, resolveSettings, SETTINGS } from './settings.js';
+
+/** Options of every command that reads the server's settings. */
+export function settingOptions(command: Command): Command {
+  command.option('--config <file>', 'TOML file (default: $CRORE_CONFIG, else crore.toml when it is there)');
+  for (const setting of SETTINGS) {
+    const name = `--${setting.key.replaceAll('_', '-')}`;
+    const shownDefault =
+      setting.fallback === undefined || setting.fallback === false ? '' : ` (default ${setting.fallback})`;
+    command.option('takes' in setting ? `${name} <${setting.takes}>` : name, `${setting.help}${shownDefault}`);
+  }
+  return command;
+}
+
+export async function run(argv: string[]): Promise<number> {
+  let settled: ResolvedSettings | undefined;
+  const advice: string[] = [];
+  const command = settingOptions(
+    program({
+      name: 'crore serve',
+      summary: 'Serves a store to any language: the lakh protocol, crore.v1 and HTTP/JSON.',
+      examples: [
+        ['crore serve', 'sqlite:crore.db on both loopbacks, port 50051'],
+        ['crore serve --store redis://localhost', 'several servers may share one Redis'],
+        ['crore serve --addr 0.0.0.0:50051 --tls-cert c.pem --tls-key k.pem --token-file t', 'for other machines'],
+      ],
+    }),
+  ).action((options: Record<string, unknown>) => {
+    advice.push(
+      ...(['--store', '--token'] as const).flatMap((flag) => adviceOnSecret(flag, options[flag.slice(2)]) ?? []),
+    );
+    settled = resolveSettings(options, process.env, options.config as string | undefined);
+  });
+  await parse(command, argv);
+  return settled ? serve(settled, advice) : 0;
+}
+
+async function serve({ values }: ResolvedSettings, advice: readonly string[]): Promise<number> {
+  const log = pino({ level: values.log_level as string }, pino.destination({ dest: 2, sync: true }));
+  logWarnings(log);
+  const server = await Server.start(await setupOf(values, version(), log));
+  for (const one of advice) log.warn({}, one);
+  say(server, String(values.store));
+  const signal = await new Promise<string>((resolve) => {
+    process.once('SIGTERM', () => resolve('SIGTERM'));
+    process.once('SIGINT', () => resolve('SIGINT'));
+  });
+  log.info({ signal }, 'shutting down: what is in hand is finished first');
+  // Whoever asks twice does not want to wait.
+  process.once('SIGINT', () => process.exit(130));
+  await server.close();
+  log.info({}, 'closed');
+  return 0;
+}
+
+/** Among JSON lines stand JSON lines: also what the runtime has to say, and what nobody has caught. */
+function logWarnings(log: Logger): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => log.warn({ name }, message));
+  process.on('uncaughtException', (error) =>
+    log.error({ err: error }, 'an error was caught by nobody: please report it'),
+  );
+}
+
+/** For a person: where it listens and how to talk to it. */
+function say(server: Server, store: string): void {
+  const grpc = server.addresses.map(shown);
+  const pages = server.httpAddresses.map(shown);
+  const lines = [
+    `crore ${version()} serves ${redactUrl(store)}`,
+    `  gRPC       ${grpc.join(' and ')}  (lakh.Lakh, crore.v1.Crore)`,
+  ];
+  if (pages.length > 0) lines.push(`  HTTP/JSON  ${pages.map((one) => `http://${one}`).join(' and ')}`);
+  lines.push('', 'Talk to it:', `  TypeScript   const crore = await open('grpc://${grpc[0]}')`);
+  if (pages.length > 0) {
+    const json = "-H 'content-type: application/json'";
+    const job = '{"queue":"mails","jobs":[{"payload":{"json":"{}"}}]}';
+    lines.push(`  curl         curl ${json} -d '${job}' http://${pages[0]}/crore.v1.Crore/Add`);
+    lines.push(`               curl ${json} -d '{}' http://${pages[0]}/crore.v1.Crore/Stats`);
+  }
+  lines.push(`  grpcurl      grpcurl -plaintext ${grpc[0]} list`, '', 'Stop it with Ctrl-C; docs/server.md says more.');
+  if (!server.addresses.every(isLoopback)) lines.push('Other machines can reach it.');
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+function version(): string {
+  const file = new URL('../../../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}

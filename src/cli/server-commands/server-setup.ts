@@ -1,0 +1,94 @@
+import { readFileSync, statSync } from 'node:fs';
+import { CroreError } from '../../errors.js';
+import { isLoopback, parseAddress, type TlsMaterial } from '../../grpc/addresses.js';
+import type { Log } from '../../grpc/context.js';
+import type { ServerSetup } from '../../grpc/server.js';
+import { redactUrl } from '../../redact.js';
+import { openStore } from '../../store/open.js';
+import { readStoreUrl } from '../action.js';
+import type { Values } from './settings.js';
+
+/** Turns settings into a server's setup; files are read and doors checked before the store is opened. */
+export async function setupOf(values: Values, version: string, log: Log): Promise<ServerSetup> {
+  const addresses = parseAddress(values.addr as string, 'addr');
+  const http = values.http === 'off' ? undefined : parseAddress(values.http as string, 'http');
+  const tls = tlsOf(values);
+  const token = tokenOf(values);
+  const open = [...addresses, ...(http ?? [])].filter((one) => !isLoopback(one));
+  if (open.length > 0 && !values.insecure && !(tls && (token !== undefined || tls.ca !== undefined))) {
+    throw new CroreError(
+      'BAD_OPTION',
+      `${open[0]!.host} can be reached by other machines: give tls-cert, tls-key and a token or client-ca, or say --insecure`,
+    );
+  }
+  const timeout = values.timeout as number;
+  const lease = Math.max(500, values.lease as number);
+  const number = (key: keyof Values) => values[key] as number;
+  const url = readStoreUrl(values.store as string);
+  // `ps` shows the command line to everybody on the machine.
+  if (redactUrl(url) !== url || values.token !== undefined) process.title = 'crore serve';
+  const store = await openStore(url, { timeout });
+  for (const warning of store.warnings) log.warn({}, warning);
+  return {
+    store,
+    addresses,
+    http,
+    tls,
+    token,
+    limits: {
+      message: number('max_message'),
+      metadata: number('max_metadata'),
+      streams: number('max_streams'),
+      connections: number('max_connections'),
+      buffered: number('max_buffered'),
+      names: number('max_names'),
+    },
+    lakh: {
+      maxRetry: number('max_retry'),
+      backoff: Object.freeze({
+        kind: 'quartic',
+        base: number('retry_base'),
+        jitter: number('retry_jitter'),
+        cap: number('retry_cap'),
+      }),
+    },
+    lease,
+    heartbeatEvery: Math.floor(lease / 3),
+    sweep: Math.max(20, Math.min(number('sweep'), lease / 2)),
+    maxCrashes: number('max_crashes'),
+    keepalive: { every: Math.max(100, number('keepalive')), timeout: Math.max(100, number('keepalive_timeout')) },
+    handshake: Math.max(100, number('handshake_timeout')),
+    stall: Math.max(100, number('stall')),
+    grace: number('grace'),
+    timeout,
+    version,
+    log,
+  };
+}
+
+function tlsOf(values: Values): TlsMaterial | undefined {
+  const { tls_cert: cert, tls_key: key, client_ca: ca } = values;
+  if (cert === undefined && key === undefined && ca === undefined) return undefined;
+  if (cert === undefined || key === undefined)
+    throw new CroreError('BAD_OPTION', 'TLS needs both tls-cert and tls-key');
+  const clients = ca === undefined ? {} : { ca: read(ca, 'client-ca'), requestCert: true, rejectUnauthorized: true };
+  return { cert: read(cert, 'tls-cert'), key: read(key, 'tls-key'), ...clients };
+}
+
+function tokenOf(values: Values): string | undefined {
+  if (values.token !== undefined) return String(values.token);
+  if (values.token_file === undefined) return undefined;
+  const token = read(values.token_file, 'token-file').toString().trim();
+  if (token === '' || /\s/.test(token))
+    throw new CroreError('BAD_OPTION', `token-file ${values.token_file} must hold one word`);
+  return token;
+}
+
+function read(file: unknown, what: string): Buffer {
+  try {
+    if (statSync(String(file)).size > 1_048_576) throw new Error('it is too large');
+    return readFileSync(String(file));
+  } catch (error) {
+    throw new CroreError('BAD_OPTION', `${what} ${file} cannot be read: ${(error as Error).message.split(',')[0]}`);
+  }
+}

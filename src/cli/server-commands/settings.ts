@@ -1,0 +1,184 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { parse } from 'smol-toml';
+import { checkInteger } from '../../engine/check.js';
+import { CroreError } from '../../errors.js';
+import { milliseconds } from '../../job/duration.js';
+import { redactUrl } from '../../redact.js';
+import { DEFAULT_URL } from '../../store/url.js';
+
+/** One thing that can be set. The same word everywhere: `max_retry` in the file, `CRORE_MAX_RETRY`, `--max-retry`. */
+interface Setting {
+  key: string;
+  /** What the flag takes, for the help; absent for a switch. */
+  takes?: string;
+  help: string;
+  fallback: string | number | boolean | undefined;
+  read: (value: unknown, what: string) => string | number | boolean | undefined;
+  /** Not to be printed. */
+  secret?: boolean;
+}
+
+const MB = 1_048_576;
+
+export const SETTINGS = [
+  { key: 'store', takes: 'url', help: 'sqlite:FILE, redis://…', fallback: DEFAULT_URL, read: text },
+  { key: 'addr', takes: 'host:port', help: 'where gRPC is served; [::1] too', fallback: 'localhost:50051', read: text },
+  {
+    key: 'http',
+    takes: 'host:port',
+    help: "where HTTP/JSON is served, or 'off'",
+    fallback: 'localhost:5380',
+    read: text,
+  },
+  {
+    key: 'max_retry',
+    takes: 'n',
+    help: 'attempts of a lakh job before it is dead',
+    fallback: 30,
+    read: whole(1, 1_000_000),
+  },
+  { key: 'retry_base', takes: 'time', help: 'least wait before a lakh retry', fallback: 15_000, read: time },
+  { key: 'retry_jitter', takes: 'time', help: 'what chance adds to it, per attempt', fallback: 30_000, read: time },
+  { key: 'retry_cap', takes: 'time', help: 'longest wait before a lakh retry', fallback: 2_592_000_000, read: time },
+  { key: 'tls_cert', takes: 'file', help: 'certificate (PEM)', fallback: undefined, read: text },
+  { key: 'tls_key', takes: 'file', help: 'its key (PEM)', fallback: undefined, read: text },
+  {
+    key: 'client_ca',
+    takes: 'file',
+    help: 'clients need a certificate of this authority',
+    fallback: undefined,
+    read: text,
+  },
+  { key: 'token', takes: 'text', help: 'bearer token', fallback: undefined, read: text, secret: true },
+  { key: 'token_file', takes: 'file', help: 'file with the bearer token', fallback: undefined, read: text },
+  { key: 'insecure', help: 'serve other machines without TLS and token', fallback: false, read: flag },
+  { key: 'max_message', takes: 'bytes', help: 'largest message', fallback: 4 * MB, read: whole(1_024, 64 * MB) },
+  { key: 'max_metadata', takes: 'bytes', help: 'largest metadata of a call', fallback: 65_536, read: whole(4_096, MB) },
+  { key: 'max_streams', takes: 'n', help: 'open calls of a connection', fallback: 1_000, read: whole(1, 100_000) },
+  { key: 'max_connections', takes: 'n', help: 'connections', fallback: 10_000, read: whole(1, 1_000_000) },
+  {
+    key: 'max_buffered',
+    takes: 'bytes',
+    help: 'unfinished messages of all connections; one may have a quarter',
+    fallback: 128 * MB,
+    read: whole(MB, 65_536 * MB),
+  },
+  { key: 'max_names', takes: 'n', help: 'job names of a call', fallback: 1_000, read: whole(1, 100_000) },
+  { key: 'lease', takes: 'time', help: 'how long a silent worker counts as alive', fallback: 10_000, read: time },
+  { key: 'sweep', takes: 'time', help: 'how often queues are looked after', fallback: 1_000, read: time },
+  { key: 'max_crashes', takes: 'n', help: 'workers a job may take down', fallback: 3, read: whole(1, 1_000) },
+  { key: 'keepalive', takes: 'time', help: 'time between pings', fallback: 20_000, read: time },
+  { key: 'keepalive_timeout', takes: 'time', help: 'how long a ping may take', fallback: 10_000, read: time },
+  {
+    key: 'handshake_timeout',
+    takes: 'time',
+    help: 'how long a client may take to say what it wants',
+    fallback: 10_000,
+    read: time,
+  },
+  { key: 'stall', takes: 'time', help: 'how long a lakh worker may leave jobs unread', fallback: 5_000, read: time },
+  { key: 'grace', takes: 'time', help: 'how long a shutdown waits for work in hand', fallback: 10_000, read: time },
+  { key: 'timeout', takes: 'time', help: 'how long a call to the store may take', fallback: 10_000, read: time },
+  { key: 'log_level', takes: 'level', help: 'debug, info, warn, error or silent', fallback: 'info', read: level },
+] as const satisfies readonly Setting[];
+
+export type Key = (typeof SETTINGS)[number]['key'];
+/** What each `fallback` or `read` can yield. */
+export type Values = Record<Key, string | number | boolean | undefined>;
+
+export interface ResolvedSettings {
+  values: Values;
+  /** Where each value came from: `flag`, an environment variable, a file, or `default`. */
+  origins: Record<Key, string>;
+}
+
+/** Flag over environment over file over default; each value is checked where it comes from. */
+export function resolveSettings(
+  flags: Record<string, unknown>,
+  env: NodeJS.ProcessEnv,
+  file: string | undefined,
+): ResolvedSettings {
+  const path = file ?? env.CRORE_CONFIG ?? (existsSync('crore.toml') ? 'crore.toml' : undefined);
+  const written = path === undefined ? {} : readFile(path);
+  const values = {} as Values;
+  const origins = {} as Record<Key, string>;
+  for (const setting of SETTINGS as readonly Setting[]) {
+    const key = setting.key as Key;
+    const variable = `CRORE_${key.toUpperCase()}`;
+    const flag = flags[camel(key)];
+    const found: [unknown, string] =
+      flag !== undefined
+        ? [flag, 'flag']
+        : env[variable] !== undefined && env[variable] !== ''
+          ? [env[variable], variable]
+          : written[key] !== undefined
+            ? [written[key], path!]
+            : [setting.fallback, 'default'];
+    const [value, origin] = found;
+    values[key] = origin === 'default' ? setting.fallback : setting.read(value, nameIn(origin, key));
+    origins[key] = origin;
+  }
+  return { values, origins };
+}
+
+/** A value as it may be shown: passwords and tokens are not. */
+export function show(key: Key, value: Values[Key]): string {
+  const setting = SETTINGS.find((one) => one.key === key) as Setting;
+  if (value === undefined) return '';
+  if (setting.secret) return '***';
+  return key === 'store' ? redactUrl(String(value)) : String(value);
+}
+
+export function camel(key: string): string {
+  return key.replace(/_(\w)/g, (_all, letter: string) => letter.toUpperCase());
+}
+
+function nameIn(origin: string, key: string): string {
+  if (origin === 'flag') return `--${key.replaceAll('_', '-')}`;
+  return origin.startsWith('CRORE_') ? `$${origin}` : `${origin}: ${key}`;
+}
+
+function readFile(path: string): Record<string, unknown> {
+  let written: Record<string, unknown>;
+  try {
+    written = parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new CroreError('BAD_OPTION', `config ${path}: ${(error as Error).message.split('\n')[0]}`);
+  }
+  const known: readonly string[] = SETTINGS.map(({ key }) => key);
+  for (const key of Object.keys(written)) {
+    if (!known.includes(key))
+      throw new CroreError('BAD_OPTION', `config ${path}: unknown key '${key}' (known: ${known.join(', ')})`);
+  }
+  return written;
+}
+
+function text(value: unknown, what: string): string {
+  if (typeof value !== 'string' || value === '') throw new CroreError('BAD_OPTION', `${what} must be a text`);
+  return value;
+}
+
+function time(value: unknown, what: string): number {
+  const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return milliseconds(number as string | number, what);
+}
+
+function flag(value: unknown, what: string): boolean {
+  if (value === true || value === 'true' || value === '1') return true;
+  if (value === false || value === 'false' || value === '0') return false;
+  throw new CroreError('BAD_OPTION', `${what} must be true or false`);
+}
+
+function whole(low: number, high: number): Setting['read'] {
+  return (value, what) => {
+    const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+    return checkInteger(typeof number === 'bigint' ? Number(number) : number, what, low, high);
+  };
+}
+
+function level(value: unknown, what: string): string {
+  const known = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
+  if (!known.includes(value as string))
+    throw new CroreError('BAD_OPTION', `${what} must be one of ${known.join(', ')}, not '${String(value)}'`);
+  return value as string;
+}

@@ -1,0 +1,230 @@
+import type { Redis } from 'ioredis';
+import { CroreError } from '../../../errors.js';
+import { type ScriptName, scriptOf } from '../scripts.js';
+import { type Connection, isCluster, type Source } from './connect.js';
+import { release } from './node-redis.js';
+
+export type Arg = string | Buffer;
+export type Reply = Buffer | number | null | Reply[];
+
+/** Whether running a script twice is harmless, or how its arguments make it so. */
+export type Again = boolean | ((args: Arg[]) => void);
+
+/** What the libraries say of a command whose answer will not come. */
+const LOST = /^(Command timed out|Socket closed unexpectedly|Socket timeout|Disconnects client|The client is closed)/i;
+
+interface Flight {
+  reject: (error: Error) => void;
+  sent: boolean;
+}
+
+/** What befell the connection, as opposed to what the server answered. */
+class ConnectionLost extends Error {
+  constructor(
+    message: string,
+    readonly sent: boolean,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Our port to the client library: scripts and a few plain commands, every one bounded in time. The library's own resend
+ * after a reconnect is off: only the caller knows whether doing a thing twice is harmless.
+ */
+export class RedisClient {
+  readonly #redis: Connection;
+  readonly #flights = new Set<Flight>();
+  /** Those who wait before they try again. */
+  readonly #waiting = new Set<() => void>();
+  #closed = false;
+  #why = 'no answer';
+
+  constructor(
+    private readonly source: Source,
+    readonly shown: string,
+    readonly timeout: number,
+  ) {
+    this.#redis = source.data;
+    this.#redis.on('error', this.#note).on('close', this.#drop).on('end', this.#drop).on('ready', this.#wake);
+  }
+
+  /** Whether a message may be meant for somebody at another server. */
+  get isCluster(): boolean {
+    return isCluster(this.#redis);
+  }
+
+  get redis(): Connection {
+    return this.#redis;
+  }
+
+  async connect(): Promise<void> {
+    const late = new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown} within ${this.timeout} ms`);
+    const trying = this.source.given ? this.call('PING') : this.#redis.connect();
+    const error = await bounded<unknown>(trying, this.timeout, late).then(
+      () => undefined,
+      (reason: Error) => reason,
+    );
+    if (error === undefined) return;
+    await this.close();
+    const why = error === late || error.message.includes('Connection is closed') ? this.#why : error.message;
+    throw new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown}: ${why}`, { cause: error });
+  }
+
+  /** Runs a script; the reply tells whether it may have run twice. */
+  async run(
+    name: ScriptName,
+    keys: Arg[],
+    args: Arg[],
+    again: Again = true,
+  ): Promise<{ reply: Reply; repeated: boolean }> {
+    let repeated = false;
+    const reply = await this.#persist(
+      () => this.#evaluate(name, keys, args),
+      (lost) => {
+        if (!again) throw this.#uncertain(name, lost);
+        if (typeof again === 'function') again(args);
+        repeated = true;
+      },
+    );
+    return { reply, repeated };
+  }
+
+  /** A plain command whose repetition is harmless. */
+  call(command: string, ...args: Arg[]): Promise<Reply> {
+    return this.#persist(() => this.#send(command, args));
+  }
+
+  /** Tries until there is an answer, the trouble is not of the passing kind, or the time is up. */
+  async #persist(send: () => Promise<Reply>, lost?: (error: ConnectionLost) => void): Promise<Reply> {
+    const deadline = performance.now() + this.timeout;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await send();
+      } catch (error) {
+        if (error instanceof ConnectionLost && error.sent) lost?.(error);
+        if (!isPassing(error) || performance.now() > deadline || this.#closed) throw this.#translate(error);
+        await this.#pause(Math.min(20 * attempt, 250));
+      }
+    }
+  }
+
+  /** A while, or less when the connection stands again: it may not stand for long. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, ms);
+      this.#waiting.add(wake);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const { source } = this;
+    if (source.given) {
+      source.data.off('error', this.#note).off('close', this.#drop).off('end', this.#drop).off('ready', this.#wake);
+      release(source.data);
+    } else source.data.disconnect();
+    this.#drop();
+    this.#wake();
+  }
+
+  async #evaluate(name: ScriptName, keys: Arg[], args: Arg[]): Promise<Reply> {
+    const script = scriptOf(name);
+    const rest = [String(keys.length), ...keys, ...args];
+    try {
+      return await this.#send('EVALSHA', [script.sha, ...rest]);
+    } catch (error) {
+      if (!(error as Error).message.includes('NOSCRIPT')) throw error;
+      return await this.#send('EVAL', [script.source, ...rest]);
+    }
+  }
+
+  #send(command: string, args: Arg[]): Promise<Reply> {
+    if (this.#closed) return Promise.reject(new CroreError('CLOSED', 'the store has been closed'));
+    if (this.source.given && this.#redis.status !== 'ready') return this.#notReady();
+    return new Promise((resolve, reject) => {
+      const flight: Flight = { reject, sent: this.#redis.status === 'ready' };
+      this.#flights.add(flight);
+      const answer = (this.#redis as Redis).callBuffer(command, args);
+      // A connection of ours has its own time limit; of a given one nobody knows.
+      (this.source.given ? bounded(answer, this.timeout, new Error('Command timed out')) : answer).then(
+        (reply) => {
+          this.#flights.delete(flight);
+          resolve(reply as Reply);
+        },
+        (error: Error) => {
+          this.#flights.delete(flight);
+          reject(LOST.test(error.message) ? new ConnectionLost(error.message, flight.sent) : error);
+        },
+      );
+    });
+  }
+
+  /** A given client may keep commands back until it is connected: nothing is handed to it before that. */
+  #notReady(): Promise<never> {
+    if (this.#redis.status === 'wait') this.#redis.connect().catch(() => {});
+    return Promise.reject(new Error('Connection is closed'));
+  }
+
+  readonly #note = (error: Error): void => {
+    this.#why = error.message;
+  };
+
+  readonly #wake = (): void => {
+    for (const wake of this.#waiting) wake();
+  };
+
+  /** The library forgets commands in flight when a connection closes; we do not let them wait for their time limit. */
+  readonly #drop = (): void => {
+    for (const flight of this.#flights) {
+      if (!flight.sent && !this.#closed) continue;
+      this.#flights.delete(flight);
+      flight.reject(new ConnectionLost('the connection was lost', flight.sent));
+    }
+  };
+
+  #uncertain(name: string, cause: Error): CroreError {
+    return new CroreError('STORE_UNCERTAIN', `${name} on ${this.shown}: ${cause.message} before the answer came`, {
+      cause,
+    });
+  }
+
+  #translate(error: unknown): CroreError {
+    if (error instanceof CroreError) return error;
+    const { message } = error as Error;
+    if (this.#closed) return new CroreError('CLOSED', 'the store has been closed', { cause: error });
+    const code = message.includes('OOM command not allowed')
+      ? 'STORE_FULL'
+      : message.includes('WRONGTYPE')
+        ? 'STORE_CORRUPT'
+        : /READONLY|MISCONF|NOREPLICAS/.test(message)
+          ? 'STORE_READONLY'
+          : 'STORE_UNREACHABLE';
+    return new CroreError(code, `${this.shown}: ${firstLine(message)}`, { cause: error });
+  }
+}
+
+function isPassing(error: unknown): boolean {
+  if (error instanceof ConnectionLost) return true;
+  const { message } = error as Error;
+  return /LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|READONLY|UNBLOCKED|enableOfflineQueue|Connection is closed|ECONN|EPIPE/.test(
+    message,
+  );
+}
+
+function firstLine(message: string): string {
+  return message.split('\n')[0]!.slice(0, 300);
+}
+
+/** Settles with `promise`, or rejects with `late` after `ms`. */
+export function bounded<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(late), ms);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

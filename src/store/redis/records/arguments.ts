@@ -1,0 +1,186 @@
+import type { Need, NewJob } from '../../../job/job.js';
+import { storedError } from '../../../job/reported-error.js';
+import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../../job/spec.js';
+import type { Capacity, QueueLimits, Settlement } from '../../store.js';
+import type { Arg } from '../connection/client.js';
+import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
+import { pack } from './msgpack.js';
+
+/** Argument lists of the larger scripts; their headers in lua/ say what each position means. */
+
+/** Nothing that `add_plain`, or with a group `add_grouped`, could not do. */
+export function isPlain(job: NewJob, grouped = false): boolean {
+  const { spec } = job;
+  if (grouped !== (spec.group !== undefined)) return false;
+  if (job.priority !== 0 || job.delay !== undefined || job.at !== undefined || job.replaceEnded) return false;
+  return (
+    spec === DEFAULT_SPEC ||
+    spec === FORGETFUL_SPEC ||
+    (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0)
+  );
+}
+
+export function plainArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {
+  const fields: Arg[] = [];
+  let fresh = '1';
+  const ids = new Set<string>();
+  let bytes = 0;
+  let named = 0;
+  for (const job of jobs) {
+    if (!isPlain(job)) return undefined;
+    const record = encodeRecord(job, createdAt);
+    bytes += typeof record === 'string' ? Buffer.byteLength(record) : record.length;
+    if (!job.fresh) {
+      fresh = '0';
+      ids.add(job.id);
+      named += 1;
+    }
+    fields.push(job.id, record);
+  }
+  if (ids.size !== named) return undefined;
+  return [now, String(bytes), fresh, pack(fields)];
+}
+
+export function groupedArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {
+  const fields: Arg[] = [];
+  const ids = new Set<string>();
+  let bytes = 0;
+  for (const job of jobs) {
+    if (!isPlain(job, true)) return undefined;
+    const record = encodeRecord(job, createdAt);
+    bytes += typeof record === 'string' ? Buffer.byteLength(record) : record.length;
+    ids.add(job.id);
+    fields.push(job.id, record, job.spec.group!);
+  }
+  return ids.size === jobs.length ? [now, String(bytes), pack(fields)] : undefined;
+}
+
+export function addArguments(
+  queue: string,
+  jobs: readonly NewJob[],
+  now: string,
+  createdAt: number,
+  limits: Capacity,
+): Arg[] {
+  const args: Arg[] = [now, capacityText(limits.count), capacityText(limits.bytes)];
+  for (const job of jobs) {
+    const { unique, needs = [] } = job.spec;
+    args.push(
+      job.id,
+      encodeRecord(job, createdAt),
+      String(job.priority),
+      job.at === undefined ? '' : String(job.at),
+      String(job.delay ?? 0),
+      unique?.key ?? '',
+      unique?.mode ?? 'keep',
+      String(unique?.ttl ?? 0),
+      skipTail(job),
+      job.replaceEnded ? '1' : '',
+      String(needs.length),
+    );
+    for (const need of needs) args.push(need.on[0]!, upstreamQueue(need, queue), need.id);
+  }
+  return args;
+}
+
+/** Queues are named in edges only where they differ. */
+export function upstreamQueue(need: Need, queue: string): string {
+  return need.queue === queue ? '' : need.queue;
+}
+
+export function capacityText(limit: number | undefined): string {
+  return limit === undefined ? '' : String(limit);
+}
+
+export function settleArguments(settlements: readonly Settlement[], now: string, createdAt: number): Arg[] {
+  const args: Arg[] = [now];
+  for (const settlement of settlements) {
+    const { lease, move, record } = settlement;
+    const id = record?.id ?? lease.id ?? '';
+    args.push(
+      lease.worker,
+      lease.token,
+      id,
+      id === '' && move.to === 'ready' ? 'raw' : move.to,
+      `${move.attempt} ${move.crashes} ${settlement.priority}`,
+      move.to === 'done' ? encodeBody(move.result) : errorText(move),
+    );
+    pushTail(args, settlement);
+    args.push(record ? encodeRecord(record, createdAt) : '');
+  }
+  return args;
+}
+
+function errorText(move: Exclude<Settlement['move'], { to: 'done' }>): string {
+  return (move.to === 'scheduled' ? storedError(move.error, move.answered) : move.error) ?? '';
+}
+
+/** Number, keep-count and unique key. */
+function pushTail(args: Arg[], { move, spec }: Settlement): void {
+  switch (move.to) {
+    case 'scheduled':
+      args.push(String(move.delay), '0', '');
+      return;
+    case 'ready':
+      args.push('0', '0', '');
+      return;
+    default: {
+      const keep = keepOf(spec, move.to);
+      args.push(String(keep.ms), String(keep.count), freedKey({ spec }) ?? '');
+    }
+  }
+}
+
+/**
+ * For a batch of distinct jobs that are done, kept as by default or not at all, with no key to free: the common cases and
+ * the cheapest script. Neighbours that ended alike share what they have in common.
+ */
+export function doneArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
+  const keep = settlements[0]!.spec.keep.done;
+  if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
+  const args: Arg[] = [];
+  const ids = new Set<string>();
+  let group = -1;
+  let size = 0;
+  for (const { lease, move, spec, priority } of settlements) {
+    if (move.to !== 'done' || lease.id === undefined || spec.keep.done !== keep || spec.unique) return undefined;
+    const counts = `${move.attempt} ${move.crashes} ${priority}`;
+    if (group < 0 || move.result !== undefined || args[group + 1] !== '' || args[group] !== counts) {
+      group = args.length;
+      size = 0;
+      args.push(counts, encodeBody(move.result), '');
+    }
+    size += 1;
+    args[group + 2] = String(size);
+    args.push(lease.id, lease.token);
+    ids.add(lease.id);
+  }
+  return ids.size === settlements.length ? [now, String(keep.count), pack(args)] : undefined;
+}
+
+/** For a batch of raw tasks that are done. */
+export function doneTaskArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
+  const tokens: Arg[] = [];
+  for (const { lease, move } of settlements) {
+    if (move.to !== 'done' || lease.id !== undefined) return undefined;
+    tokens.push(lease.token);
+  }
+  return [now, pack(tokens)];
+}
+
+/** Six numbers, 0 for no limit; nothing at all when nothing is limited. */
+export function limitsText({ concurrency = 0, rate, group = {} }: QueueLimits): string {
+  const numbers = [concurrency, rate?.count ?? 0, rate?.per ?? 0];
+  numbers.push(group.concurrency ?? 0, group.rate?.count ?? 0, group.rate?.per ?? 0);
+  return numbers.every((number) => number === 0) ? '' : numbers.join(' ');
+}
+
+export function readLimits(text: string): QueueLimits {
+  const [most = 0, count = 0, per = 0, groupMost = 0, groupCount = 0, groupPer = 0] = text.split(' ').map(Number);
+  const part = (concurrency: number, started: number, ms: number) => ({
+    ...(concurrency > 0 ? { concurrency } : {}),
+    ...(started > 0 ? { rate: { count: started, per: ms } } : {}),
+  });
+  const group = part(groupMost, groupCount, groupPer);
+  return { ...part(most, count, per), ...(Object.keys(group).length > 0 ? { group } : {}) };
+}

@@ -1,0 +1,183 @@
+import type { Bytes } from '../../../job/job.js';
+import type {
+  RawStore,
+  Subscription,
+  TaskClaim,
+  TaskCompletion,
+  TaskEvent,
+  TaskGroup,
+  TaskTopic,
+} from '../../raw-store.js';
+import type { WorkerSession } from '../../store.js';
+import type { Again, Arg, Reply } from '../connection/client.js';
+import type { Signals } from '../connection/signals.js';
+import { walkTasks } from '../leases.js';
+import { text, type View } from '../reads.js';
+import { THREE_DIGITS } from '../records/entries.js';
+import { pack, unpack } from '../records/msgpack.js';
+import type { ScriptName } from '../scripts.js';
+import { FIRST_PLACE, groupByBatch, isAlone } from './task-batches.js';
+import { readTaskEvent } from './task-events.js';
+
+export interface RedisRawSetup {
+  view: View;
+  signals: Signals;
+  /** Puts a queue's name on record. */
+  register: (queue: string) => Promise<void>;
+}
+
+/** Raw tasks by hand on Redis: see the contract, and the header of each script. */
+export class RedisRawStore implements RawStore {
+  constructor(private readonly setup: RedisRawSetup) {}
+
+  async enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]> {
+    await this.setup.register(queue);
+    const { items, places } = merge(groups);
+    const running = this.#run('enqueue_tasks', queue, [pack(items), this.#channel(queue, 'work')], false);
+    this.setup.signals.nudge(this.#keys(queue).channel);
+    const accepted = groups.map(() => true);
+    for (const refused of (await running) as number[]) accepted[places[refused - 1]!] = false;
+    return accepted;
+  }
+
+  async claim({ queue, worker, lease }: WorkerSession, n: number, nonce: string): Promise<TaskClaim> {
+    const reply = await this.#run('claim_tasks', queue, [worker, String(n), nonce, String(lease)], false);
+    const [status, first, size, ...sheaves] = reply as [Buffer, number | undefined, number | undefined, ...Buffer[]];
+    const taken: TaskClaim['claimed'] = [];
+    for (const tasks of sheaves) {
+      unpack(tasks, (start, end, _place, count) => {
+        const token = `${size === 1 ? 1 : count}.${first}-${THREE_DIGITS[taken.length]}.${nonce}`;
+        taken.push({ token, task: tasks.subarray(start, end) });
+      });
+    }
+    return { status: text(status) as TaskClaim['status'], claimed: taken };
+  }
+
+  async finish(queue: string, ends: readonly TaskCompletion[]): Promise<boolean[]> {
+    const { client, time } = this.setup.view;
+    const { items, order } = inSheaves(ends);
+    const hasResults = order.some((i) => ends[i]!.result !== undefined);
+    const results = hasResults ? pack(order.map((i) => resultOf(ends[i]!))) : '';
+    const { list, stem } = this.#keys(queue);
+    const answer = await client.run(
+      'finish_tasks',
+      [list, stem],
+      [time(), pack(items), results, client.isCluster ? '1' : ''],
+    );
+    const applied = new Array<boolean>(ends.length).fill(false);
+    for (const i of order) applied[i] = true;
+    // What was perhaps done by a lost first try counts as done.
+    if (!answer.repeated) for (const stale of answer.reply as number[]) applied[order[stale - 1]!] = false;
+    return applied;
+  }
+
+  async count(queue: string): Promise<number> {
+    return (await this.setup.view.client.call('LLEN', this.#keys(queue).list)) as number;
+  }
+
+  async waiting(queue: string): Promise<number> {
+    return (await this.#run('waiting_tasks', queue, [])) as number;
+  }
+
+  async peek(queue: string): Promise<Bytes | undefined> {
+    const task = await this.setup.view.client.call('LINDEX', this.#keys(queue).list, '-1');
+    return (task as Buffer | null) ?? undefined;
+  }
+
+  async tasks(queue: string): Promise<Bytes[]> {
+    const list = (await this.setup.view.client.call('LRANGE', this.#keys(queue).list, '0', '-1')) as Buffer[];
+    return list.reverse();
+  }
+
+  async remove(queue: string, task: Bytes): Promise<number> {
+    return (await this.#run('remove_tasks', queue, [asBuffer(task), this.#channel(queue, 'cancel')])) as number;
+  }
+
+  async clear(queue: string): Promise<void> {
+    await this.#run('clear_tasks', queue, [this.#channel(queue, 'delete')]);
+  }
+
+  async findLeased(queue: string, task: Bytes): Promise<string[]> {
+    const found = new Set<string>();
+    for await (const one of walkTasks(this.setup.view.client, this.#keys(queue).stem)) {
+      if (one.task.equals(task)) found.add(one.lease.token);
+    }
+    return [...found];
+  }
+
+  async expireSession(queue: string, worker: string): Promise<boolean> {
+    return (await this.#run('expire_session', queue, [worker])) === 1;
+  }
+
+  async removeSession(queue: string, worker: string): Promise<void> {
+    await this.#run('leave', queue, [worker, '1']);
+  }
+
+  async updateSession(queue: string, worker: string, info: string): Promise<boolean> {
+    return (await this.#run('update_session', queue, [worker, info])) === 1;
+  }
+
+  subscribe(queue: string, about: TaskTopic, listener: (news: TaskEvent) => void): Subscription {
+    return this.setup.signals.hear(`${this.#keys(queue).stem}${about}`, (message) => listener(readTaskEvent(message)));
+  }
+
+  /** Where workers of the original Worqr listen. It knows no clusters, and there a message goes to every server. */
+  #channel(queue: string, type: 'work' | 'cancel' | 'delete'): string {
+    const { client, keys } = this.setup.view;
+    return client.isCluster ? '' : `${keys.prefix}_${queue}_${type}`;
+  }
+
+  #keys(queue: string): { list: string; stem: string; channel: string } {
+    return this.setup.view.keys.queue(queue);
+  }
+
+  async #run(name: ScriptName, queue: string, args: Arg[], again: Again = true): Promise<Reply> {
+    const { list, stem } = this.#keys(queue);
+    return (await this.setup.view.client.run(name, [list, stem], [this.setup.view.time(), ...args], again)).reply;
+  }
+}
+
+/** Fields and places as `finish` takes them, and the ends in the order in which these name them. */
+function inSheaves(ends: readonly TaskCompletion[]): { items: string[]; order: number[] } {
+  const items: string[] = [];
+  const order: number[] = [];
+  for (const [field, places] of groupByBatch(ends)) {
+    let text = '';
+    for (let place = 0; place < places.length; place++) {
+      const i = places[place];
+      if (i === undefined) continue;
+      order.push(i);
+      text += String.fromCharCode(FIRST_PLACE + place);
+    }
+    items.push(field, isAlone(field) ? '' : text);
+  }
+  return { items, order };
+}
+
+function resultOf({ result }: TaskCompletion): string {
+  return result === undefined ? '' : `=${result}`;
+}
+
+/** Neighbouring plain groups travel as one. `places` are the indexes of the groups as they were given. */
+function merge(groups: readonly TaskGroup[]): { items: Arg[]; places: number[] } {
+  const items: Arg[] = [];
+  const places: number[] = [];
+  let head = -1;
+  let size = 0;
+  for (const [i, { tasks, unique }] of groups.entries()) {
+    if (unique || head < 0) {
+      head = unique ? -1 : items.length;
+      size = 0;
+      places.push(i);
+      items.push(`u${tasks.length}`);
+    }
+    for (const task of tasks) items.push(asBuffer(task));
+    size += tasks.length;
+    if (head >= 0) items[head] = `p${size}`;
+  }
+  return { items, places };
+}
+
+export function asBuffer(bytes: Bytes): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,88 @@
+import { createRequire } from 'node:module';
+import { CroreError } from '../../../errors.js';
+
+/** What we use of `node:sqlite` and of its twin for older Nodes; the two have the same API. */
+export type Value = null | number | bigint | string | Uint8Array;
+export type Row = Record<string, Value>;
+
+export interface Statement {
+  run(...values: Value[]): { changes: number | bigint; lastInsertRowid: number | bigint };
+  get(...values: Value[]): Row | undefined;
+  all(...values: Value[]): Row[];
+  /** Rows as arrays, which cost half of what objects do. */
+  setReturnArrays(on: boolean): void;
+}
+
+export interface Database {
+  exec(sql: string): void;
+  prepare(sql: string): Statement;
+  close(): void;
+}
+
+interface Driver {
+  DatabaseSync: new (file: string, options?: { readOnly?: boolean; timeout?: number }) => Database;
+}
+
+/** Older libraries can lose committed pages when a WAL is reset. */
+const OLDEST = [3, 51, 3] as const;
+
+let driver: Driver | undefined;
+
+/** `node:sqlite` where its SQLite is new enough, else the packaged one. Loaded on first use: Redis users pay nothing. */
+function load(): Driver {
+  if (driver) return driver;
+  const require = createRequire(import.meta.url);
+  const names = ['node:sqlite', '@photostructure/sqlite'];
+  const seen: string[] = [];
+  for (const name of names) {
+    try {
+      const candidate = quietly(() => require(name)) as Driver;
+      const version = versionOf(candidate);
+      if (isNewEnough(version)) {
+        driver = candidate;
+        return candidate;
+      }
+      seen.push(`${name} has SQLite ${version}`);
+    } catch (error) {
+      seen.push(`${name}: ${(error as Error).message.split('\n')[0]}`);
+    }
+  }
+  throw new CroreError('STORE_UNSUPPORTED', `no SQLite of ${OLDEST.join('.')} or newer: ${seen.join('; ')}`);
+}
+
+/** Node says of its SQLite that it is experimental, on the screen of people who did not ask for it. */
+function quietly<T>(load: () => T): T {
+  const { emitWarning } = process;
+  process.emitWarning = (warning: string | Error, ...rest: unknown[]) => {
+    if (rest[0] !== 'ExperimentalWarning') Reflect.apply(emitWarning, process, [warning, ...rest]);
+  };
+  try {
+    return load();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+function versionOf(candidate: Driver): string {
+  const db = new candidate.DatabaseSync(':memory:');
+  try {
+    return String(db.prepare('SELECT sqlite_version() AS version').get()?.version);
+  } finally {
+    db.close();
+  }
+}
+
+export function isNewEnough(version: string): boolean {
+  const parts = version.split('.').map(Number);
+  for (let i = 0; i < OLDEST.length; i++) {
+    const difference = (parts[i] ?? 0) - OLDEST[i]!;
+    if (difference !== 0) return difference > 0;
+  }
+  return true;
+}
+
+/** Opens a file with the few milliseconds of lock waiting that a synchronous driver may block the event loop for. */
+export function openDatabase(file: string): Database {
+  const { DatabaseSync } = load();
+  return new DatabaseSync(file, { timeout: 2 });
+}

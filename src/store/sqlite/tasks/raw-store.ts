@@ -1,0 +1,214 @@
+import type { Bytes } from '../../../job/job.js';
+import type {
+  RawStore,
+  Subscription,
+  TaskClaim,
+  TaskCompletion,
+  TaskEvent,
+  TaskGroup,
+  TaskTopic,
+} from '../../raw-store.js';
+import type { WorkerSession } from '../../store.js';
+import { leaseToken, QueueCounters, type Tables } from '../tables.js';
+import { push } from '../verbs/add.js';
+import { countStarts, roomWithinLimits, takeTasks } from '../verbs/claim.js';
+import { leasedTask } from '../verbs/settle.js';
+import { dropOldTaskEvents, TaskEventReader, writeTaskEvent, writeWorkEvent } from './task-events.js';
+import { areUnlocked, hasLocks, lockTasks, releaseLock } from './unique-locks.js';
+
+export interface SqliteRawSetup {
+  tables: Tables;
+  now: () => number;
+  /** Runs inside the shared transaction. */
+  write: <T>(queue: string, work: (queue: number) => T) => Promise<T>;
+  read: <T>(queue: string, nothing: T, work: (queue: number) => T) => Promise<T>;
+  /** Tells workers of this process that there is something to claim. */
+  work: (queue: string) => void;
+  watch: (queue: string) => () => void;
+}
+
+/** Raw tasks by hand on SQLite: see the contract. */
+export class SqliteRawStore implements RawStore {
+  readonly #newsstand: TaskEventReader;
+
+  constructor(private readonly setup: SqliteRawSetup) {
+    this.#newsstand = new TaskEventReader(setup.tables, setup.watch);
+  }
+
+  /** Others, or other calls, may have written news. */
+  pump(): void {
+    this.#newsstand.pump();
+  }
+
+  async enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]> {
+    const accepted = await this.#change(queue, (n) => groups.map((group) => this.#enqueueOne(n, group)));
+    if (accepted.includes(true)) this.setup.work(queue);
+    return accepted;
+  }
+
+  async claim({ queue, worker, lease }: WorkerSession, n: number, nonce: string): Promise<TaskClaim> {
+    const { tables } = this.setup;
+    return this.setup.write(queue, (number) => {
+      const now = this.setup.now();
+      const beat = tables.sql(
+        'UPDATE sessions SET deadline = max(deadline, ?) WHERE queue = ? AND worker = ? AND deadline >= 0',
+      );
+      if (beat.run(now + lease, number, worker).changes !== 1) return { status: 'lost', claimed: [] };
+      const counters = new QueueCounters(tables, number);
+      if (counters.row.paused) return { status: 'paused', claimed: [] };
+      const claim = `${counters.row.claims}.${nonce}`;
+      const leave = roomWithinLimits(counters, n, now);
+      const entries =
+        counters.get('tasks') > 0 ? takeTasks(tables, counters, { queue: number, worker }, claim, leave.n) : [];
+      countStarts(tables, number, leave, entries.length);
+      counters.add('claims', entries.length);
+      counters.add('ready', -entries.length);
+      counters.add('active', entries.length);
+      counters.write();
+      return { status: 'ok', claimed: entries.map(({ lease: { token }, task }) => ({ token, task: task! })) };
+    });
+  }
+
+  finish(queue: string, ends: readonly TaskCompletion[]): Promise<boolean[]> {
+    return this.#change(queue, (n) => {
+      const counters = new QueueCounters(this.setup.tables, n);
+      const sealed = hasLocks(this.setup.tables, n);
+      const applied = ends.map((end) => this.#finishOne(counters, end, sealed));
+      // Where only so many may be in process, an end lets another begin.
+      if (counters.row.pace !== null && counters.get('tasks') > 0)
+        writeWorkEvent(this.setup.tables, n, this.setup.now(), 1);
+      counters.write();
+      return applied;
+    });
+  }
+
+  count(queue: string): Promise<number> {
+    return this.setup.read(queue, 0, (n) => this.setup.tables.row(n).tasks);
+  }
+
+  waiting(queue: string): Promise<number> {
+    return this.count(queue);
+  }
+
+  peek(queue: string): Promise<Bytes | undefined> {
+    return this.setup.read(queue, undefined, (n) => this.#bodies(n, 1)[0]);
+  }
+
+  tasks(queue: string): Promise<Bytes[]> {
+    return this.setup.read(queue, [], (n) => this.#bodies(n, -1));
+  }
+
+  remove(queue: string, task: Bytes): Promise<number> {
+    return this.#change(queue, (n) => {
+      const { tables } = this.setup;
+      const { changes } = tables.sql('DELETE FROM tasks WHERE queue = ? AND worker IS NULL AND body = ?').run(n, task);
+      this.#countGone(n, Number(changes), Number(changes) * task.length);
+      tables.sql('DELETE FROM seals WHERE queue = ? AND body = ? AND task IS NULL').run(n, task);
+      writeTaskEvent(tables, n, this.setup.now(), { type: 'cancel', task });
+      return Number(changes);
+    });
+  }
+
+  clear(queue: string): Promise<void> {
+    return this.#change(queue, (n) => {
+      const { tables } = this.setup;
+      const found = tables
+        .sql(
+          'SELECT count(*) AS tasks, coalesce(sum(length(body)), 0) AS bytes FROM tasks WHERE queue = ? AND worker IS NULL',
+        )
+        .get(n)!;
+      tables.sql('DELETE FROM tasks WHERE queue = ? AND worker IS NULL').run(n);
+      this.#countGone(n, found.tasks as number, found.bytes as number);
+      tables.sql('DELETE FROM seals WHERE queue = ? AND task IS NULL').run(n);
+      writeTaskEvent(tables, n, this.setup.now(), { type: 'delete' });
+    });
+  }
+
+  findLeased(queue: string, task: Bytes): Promise<string[]> {
+    return this.setup.read(queue, [], (n) =>
+      this.setup.tables
+        .sql('SELECT n, token FROM tasks WHERE queue = ? AND worker IS NOT NULL AND body = ?')
+        .all(n, task)
+        .map(leaseToken),
+    );
+  }
+
+  expireSession(queue: string, worker: string): Promise<boolean> {
+    return this.setup.write(queue, (n) => {
+      const update = this.setup.tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND worker = ?');
+      return update.run(n, worker).changes === 1;
+    });
+  }
+
+  removeSession(queue: string, worker: string): Promise<void> {
+    return this.setup.write(queue, (n) => {
+      const remove = this.setup.tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ? AND deadline <= ?');
+      remove.run(n, worker, this.setup.now());
+    });
+  }
+
+  updateSession(queue: string, worker: string, info: string): Promise<boolean> {
+    return this.setup.write(queue, (n) => {
+      const update = this.setup.tables.sql(
+        'UPDATE sessions SET info = ? WHERE queue = ? AND worker = ? AND deadline >= 0',
+      );
+      return update.run(info, n, worker).changes === 1;
+    });
+  }
+
+  subscribe(queue: string, about: TaskTopic, listener: (news: TaskEvent) => void): Subscription {
+    return this.#newsstand.listen(queue, (news) => {
+      if ((news.type === 'done') === (about === 'ends')) listener(news);
+    });
+  }
+
+  /** A write that may have made news. */
+  async #change<T>(queue: string, work: (queue: number) => T): Promise<T> {
+    const result = await this.setup.write(queue, (n) => {
+      dropOldTaskEvents(this.setup.tables, this.setup.now());
+      return work(n);
+    });
+    this.pump();
+    return result;
+  }
+
+  #enqueueOne(queue: number, { tasks, unique }: TaskGroup): boolean {
+    const { tables, now } = this.setup;
+    if (unique && !areUnlocked(tables, queue, tasks)) return false;
+    push(tables, queue, tasks, {});
+    if (unique) lockTasks(tables, queue, tasks);
+    if (tasks.length > 0) writeTaskEvent(tables, queue, now(), { type: 'work', count: tasks.length });
+    return true;
+  }
+
+  #finishOne(counters: QueueCounters, { token, result }: TaskCompletion, sealed: boolean): boolean {
+    const { tables, now } = this.setup;
+    const row = leasedTask(tables, counters.queue, { worker: '', token });
+    if (!row) return false;
+    const n = row.n as number;
+    if (sealed) releaseLock(tables, counters.queue, n);
+    const gone = tables.sql('DELETE FROM tasks WHERE n = ? RETURNING worker, body').get(n)!;
+    counters.add('active', -1);
+    const end = { worker: gone.worker as string, token, task: gone.body as Bytes };
+    writeTaskEvent(tables, counters.queue, now(), {
+      type: 'done',
+      end: result === undefined ? end : { ...end, result },
+    });
+    return true;
+  }
+
+  #bodies(queue: number, limit: number): Bytes[] {
+    return this.setup.tables
+      .sql('SELECT body FROM tasks WHERE queue = ? AND worker IS NULL ORDER BY seq LIMIT ?')
+      .all(queue, limit)
+      .map((row) => row.body as Bytes);
+  }
+
+  #countGone(queue: number, tasks: number, bytes: number): void {
+    const counters = new QueueCounters(this.setup.tables, queue);
+    counters.add('tasks', -tasks);
+    counters.add('ready', -tasks);
+    counters.add('bytes', -bytes);
+    counters.write();
+  }
+}

@@ -1,0 +1,142 @@
+import { type Lease, STATES, type Terminal } from '../../../job/job.js';
+import { decodeSpec, keepOf } from '../../../job/spec.js';
+import type { ProgressUpdate, QueueLimits } from '../../store.js';
+import { closeJob, dropOldest, dropRecords, tellDependents } from '../finalize.js';
+import { leaseToken, QueueCounters, S, sizeOf, type Tables } from '../tables.js';
+import { leasedJob, leasedTask } from './settle.js';
+
+const LOG_LIMIT = 65_536;
+
+export interface Cancelled {
+  applied: boolean[];
+  /** Tokens of running jobs that must be stopped. */
+  tokens: string[];
+  ended: string[];
+  woken: number[];
+}
+
+export function cancel(tables: Tables, queue: number, ids: readonly string[], now: number): Cancelled {
+  const counters = new QueueCounters(tables, queue);
+  const result: Cancelled = { applied: [], tokens: [], ended: [], woken: [] };
+  const told: { n: number; id: string; state: 'cancelled' }[] = [];
+  let freed = false;
+  for (const id of ids) {
+    const row = tables
+      .sql(
+        'SELECT n, id, state, attempt, crashes, token, spec, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state < 4',
+      )
+      .get(queue, id);
+    result.applied.push(row !== undefined);
+    if (!row) continue;
+    const from = (['blocked', 'scheduled', 'ready', 'active'] as const)[row.state as number]!;
+    counters.add(from, -1);
+    if (from === 'active') result.tokens.push(leaseToken(row));
+    else counters.add('bytes', -sizeOf(row.payload as string));
+    if (row.grp !== null) {
+      const groups = counters.groups(now);
+      if (from === 'ready') groups.leave(row.grp as string);
+      if (from === 'active') groups.release(row.grp as string, 1);
+    }
+    if (from === 'active' && (row.grp !== null || counters.row.pace !== null)) freed = true;
+    if (from === 'blocked') tables.sql('DELETE FROM edges WHERE down = ?').run(row.n!);
+    const spec = decodeSpec((row.spec as string | null) ?? '');
+    const ending = { n: row.n as number, id, state: 'cancelled' as const };
+    const counts = { attempt: row.attempt as number, crashes: row.crashes as number, outcome: 'cancelled' };
+    closeJob(tables, counters, now, { ...ending, ...counts, spec });
+    counters.event(now, 'cancelled', id, 'cancelled');
+    const keep = keepOf(spec, 'cancelled');
+    if (keep.ms > 0 && keep.count > 0) dropOldest(tables, counters, 'cancelled', keep.count);
+    told.push(ending);
+    result.ended.push(id);
+  }
+  if (told.length > 0) result.woken = tellDependents(tables, counters, now, told);
+  if (freed) result.woken.push(queue);
+  counters.write();
+  return result;
+}
+
+export function retryDead(tables: Tables, queue: number, ids: readonly string[], now: number): boolean[] {
+  const counters = new QueueCounters(tables, queue);
+  const applied = ids.map((id) => {
+    const row = tables
+      .sql(`SELECT n, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead}`)
+      .get(queue, id);
+    if (!row) return false;
+    tables
+      .sql(
+        'UPDATE jobs SET state = 2, attempt = 0, crashes = 0, at = NULL, until = NULL, outcome = NULL, seq = ? WHERE n = ?',
+      )
+      .run(counters.nextBack(), row.n!);
+    counters.move('dead', 'ready');
+    counters.event(now, 'revived', id);
+    if (row.grp !== null) counters.groups(now).enter(row.grp as string);
+    counters.add('bytes', sizeOf(row.payload as string));
+    return true;
+  });
+  counters.write();
+  return applied;
+}
+
+export function setLimits(tables: Tables, queue: number, pace: QueueLimits, now: number): void {
+  const text = Object.keys(pace).length === 0 ? null : JSON.stringify(pace);
+  tables.sql('UPDATE queues SET pace = ? WHERE n = ?').run(text, queue);
+  const counters = new QueueCounters(tables, queue);
+  counters.groups(now).reconsider();
+  counters.write();
+}
+
+/** Drops the records of ended jobs. */
+export function remove(tables: Tables, queue: number, ids: readonly string[]): boolean[] {
+  const counters = new QueueCounters(tables, queue);
+  const applied = ids.map((id) => {
+    const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ? AND state > 3').get(queue, id);
+    if (row) dropRecords(tables, counters, STATES[row.state as number] as Terminal, 'SELECT ?', [row.n!]);
+    return row !== undefined;
+  });
+  counters.write();
+  return applied;
+}
+
+export function recordProgress(
+  tables: Tables,
+  queue: number,
+  lease: Lease,
+  { progress, log }: ProgressUpdate,
+  now: number,
+): boolean {
+  const row = lease.id === undefined ? leasedTask(tables, queue, lease) : leasedJob(tables, queue, lease);
+  if (!row) return false;
+  if (lease.id === undefined) return true;
+  if (progress !== undefined) new QueueCounters(tables, queue).event(now, 'progress', lease.id, progress);
+  tables
+    .sql(
+      `INSERT INTO notes (n, progress, log) VALUES (?, ?, ?) ON CONFLICT (n) DO UPDATE
+       SET progress = coalesce(excluded.progress, progress),
+           log = substr(coalesce(log, '') || coalesce(excluded.log, ''), -${LOG_LIMIT})`,
+    )
+    .run(row.n!, progress ?? null, log ?? null);
+  return true;
+}
+
+const COUNTERS =
+  'tasks = 0, bytes = 0, grouped = 0, blocked = 0, scheduled = 0, ready = 0, active = 0, done = 0, dead = 0, cancelled = 0';
+
+/** Forgets everything of a queue but its sessions. Jobs elsewhere that waited for one of its jobs are told it is cancelled. */
+export function obliterate(tables: Tables, queue: number, now: number): number[] {
+  const mine = '(SELECT n FROM jobs WHERE queue = ?)';
+  const ups = tables.sql(`SELECT DISTINCT up AS n, id FROM edges JOIN jobs ON n = up WHERE queue = ?`).all(queue);
+  tables.sql(`DELETE FROM edges WHERE down IN ${mine}`).run(queue);
+  tables.sql(`DELETE FROM notes WHERE n IN ${mine}`).run(queue);
+  tables.sql('DELETE FROM jobs WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM tasks WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM keys WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM groups WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM events WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM seals WHERE queue = ?').run(queue);
+  tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
+  const counters = new QueueCounters(tables, queue);
+  const told = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));
+  const woken = tellDependents(tables, counters, now, told);
+  counters.write();
+  return woken;
+}

@@ -1,0 +1,248 @@
+import type { Body, Entry, Job } from '../../../job/job.js';
+import { DEFAULT_SPEC, decodeSpec } from '../../../job/spec.js';
+import type { Claim } from '../../store.js';
+import type { Value } from '../file/driver.js';
+import { freeUniqueKey } from '../finalize.js';
+import { type Groups, limitsOf, windowOf } from '../groups.js';
+import { leaseToken, makeToken, QueueCounters, sizeOf, type Tables } from '../tables.js';
+import { moveLocksToLeases } from '../tasks/unique-locks.js';
+
+interface ClaimRequest {
+  queue: number;
+  name: string;
+  worker: string;
+  lease: number;
+  n: number;
+  nonce: string;
+  now: number;
+}
+
+const LOWEST = Number.MIN_SAFE_INTEGER;
+const HIGHEST = Number.MAX_SAFE_INTEGER;
+
+export function claim(tables: Tables, request: ClaimRequest): Claim {
+  const { queue, worker, now } = request;
+  const nothing = { entries: [], more: false };
+  const beat = tables.sql(
+    'UPDATE sessions SET deadline = max(deadline, ?) WHERE queue = ? AND worker = ? AND deadline >= 0',
+  );
+  if (beat.run(now + request.lease, queue, worker).changes !== 1) return { status: 'lost', ...nothing };
+  const counters = new QueueCounters(tables, queue);
+  if (counters.row.paused) return { status: 'paused', ...nothing };
+  promote(tables, counters, now, 1_000);
+  const token = `${counters.row.claims}.${request.nonce}`;
+  const leave = roomWithinLimits(counters, request.n, now);
+  const groups = counters.groups(now);
+  const grouping = counters.get('turn') > 0;
+  if (grouping) groups.reopen();
+  const entries =
+    (grouping || counters.get('ready') > 0) && leave.n > 0
+      ? take(tables, counters, { ...request, n: leave.n }, token, groups)
+      : [];
+  for (const { job } of entries) if (job) counters.event(now, 'started', job.id, job.attempt);
+  countStarts(tables, queue, leave, entries.length);
+  counters.add('claims', entries.length);
+  counters.add('ready', -entries.length);
+  counters.add('active', entries.length);
+  const turns = grouping && groups.anyTurn();
+  counters.write();
+  const next = tables.sql('SELECT min(at) AS at FROM jobs WHERE queue = ? AND state = 1').get(queue);
+  const waits = turns || counters.get('ready') > counters.get('grouped');
+  // At the pace's limit there is no more for now, whatever waits.
+  const spent = entries.length === leave.n && (leave.n < request.n || leave.opens !== undefined);
+  const times = [(next?.at as number | null) ?? undefined, waits && spent ? leave.opens : undefined];
+  if (grouping) times.push(groups.nextOpening());
+  const known = times.filter((time) => time !== undefined);
+  return { status: 'ok', entries, more: waits && !spent, nextAt: known.length > 0 ? Math.min(...known) : undefined };
+}
+
+interface Leave {
+  n: number;
+  /** When the rate lets more start, if it is what stands in the way. */
+  opens?: number;
+  window?: { opened: number; started: number };
+}
+
+/** What the pace of the queue leaves of `n`. */
+export function roomWithinLimits(counters: QueueCounters, n: number, now: number): Leave {
+  if (counters.row.pace === null) return { n };
+  const { concurrency, rate } = limitsOf(counters.row);
+  let most = concurrency === undefined ? n : Math.min(n, concurrency - counters.get('active'));
+  if (!rate) return { n: Math.max(0, most) };
+  const [opened, started] = windowOf(counters.row, rate, now);
+  const left = rate.count - started;
+  const opens = left <= most ? opened + rate.per : undefined;
+  most = Math.min(most, left);
+  return { n: Math.max(0, most), opens, window: { opened, started } };
+}
+
+/** So many have started in the window of the queue's rate. */
+export function countStarts(tables: Tables, queue: number, { window }: Leave, count: number): void {
+  if (!window || count === 0) return;
+  const update = tables.sql('UPDATE queues SET opened = ?, started = ? WHERE n = ?');
+  update.run(window.opened, window.started + count, queue);
+}
+
+/** Due jobs join the back of their line; returns how many. */
+export function promote(tables: Tables, counters: QueueCounters, now: number, limit: number): number {
+  if (counters.get('scheduled') === 0) return 0;
+  const due = tables
+    .sql('SELECT n, grp FROM jobs WHERE queue = ? AND state = 1 AND at <= ? ORDER BY at, id LIMIT ?')
+    .all(counters.queue, now, limit);
+  const update = tables.sql('UPDATE jobs SET state = 2, at = NULL, seq = ? WHERE n = ?');
+  for (const row of due) {
+    update.run(counters.nextBack(), row.n!);
+    counters.move('scheduled', 'ready');
+    if (row.grp !== null) counters.groups(now).enter(row.grp as string);
+  }
+  return due.length;
+}
+
+/** Higher priorities, then groups in turn, then raw tasks and default jobs turn by turn, then lower ones. */
+function take(tables: Tables, counters: QueueCounters, request: ClaimRequest, token: string, groups: Groups): Entry[] {
+  const jobs = (low: number, high: number, limit: number) =>
+    takeJobs(tables, counters, request, token, low, high, limit);
+  if (counters.get('tasks') === 0 && counters.get('turn') === 0) return jobs(LOWEST, HIGHEST, request.n);
+  const first = jobs(1, HIGHEST, request.n);
+  const refs = countDefault(tables, counters.queue, request.n);
+  // Of an odd number each kind gets the larger half in turn. With three kinds there are two such turns.
+  const half = (whole: number, turns: number) =>
+    Math.floor(whole / 2) + (whole % 2 === 1 ? Math.floor(counters.row.claims / turns) % 2 : 0);
+  const turns = counters.get('grouped') > 0 ? 2 : 1;
+  const wanted = request.n - first.length;
+  const most = Math.max(half(wanted, 1), wanted - counters.get('tasks') - refs);
+  const grouped = groups.take(most, (counts) => takeOfGroups(tables, counters, request, token, counts));
+  const want = wanted - grouped.length;
+  const share = Math.min(counters.get('tasks'), Math.max(half(want, turns), want - refs));
+  const raw = takeTasks(tables, counters, request, token, share);
+  const middle = jobs(0, 0, want - raw.length);
+  const rest = jobs(LOWEST, -1, want - raw.length - middle.length);
+  return [...first, ...grouped, ...interleave(raw, middle), ...rest];
+}
+
+function interleave(first: Entry[], second: Entry[]): Entry[] {
+  const mixed: Entry[] = [];
+  for (let i = 0; i < Math.max(first.length, second.length); i++) {
+    if (i < first.length) mixed.push(first[i]!);
+    if (i < second.length) mixed.push(second[i]!);
+  }
+  return mixed;
+}
+
+function countDefault(tables: Tables, queue: number, limit: number): number {
+  const row = tables
+    .sql(
+      'SELECT count(*) AS n FROM (SELECT 1 FROM jobs WHERE queue = ? AND state = 2 AND grp IS NULL AND priority = 0 LIMIT ?)',
+    )
+    .get(queue, limit);
+  return row!.n as number;
+}
+
+/** Six numbers travel as one text: a value fetched costs more than a value parsed. */
+const TAKE = (which: string) => `UPDATE jobs
+  SET state = 3, attempt = attempt + 1, at = ?, worker = ?, token = ?, outcome = NULL,
+      until = CASE WHEN reservation > 0 THEN ? + reservation END
+  WHERE n IN (${which})
+  RETURNING n || ' ' || seq || ' ' || priority || ' ' || attempt || ' ' || crashes || ' ' || created, id, spec, payload`;
+const FIRST = (which: string) =>
+  `SELECT n FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?`;
+const TAKE_JOBS = TAKE(FIRST('grp IS NULL AND priority BETWEEN ? AND ?'));
+const FIRST_OF_GROUP = FIRST('grp = ?');
+const TAKE_THESE = TAKE('SELECT value FROM json_each(?)');
+
+function takeJobs(
+  tables: Tables,
+  counters: QueueCounters,
+  request: ClaimRequest,
+  token: string,
+  low: number,
+  high: number,
+  limit: number,
+): Entry[] {
+  if (limit <= 0) return [];
+  const { queue, worker, now } = request;
+  const rows = tables.arrays(TAKE_JOBS).all(now, worker, token, now, queue, low, high, limit);
+  const taken = rows.map((row) => readJob(row, request, token));
+  taken.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
+  return leased(tables, counters, request, taken);
+}
+
+/** The heads of these groups' lines, group by group. One statement that writes costs as much as many that look. */
+function takeOfGroups(
+  tables: Tables,
+  counters: QueueCounters,
+  request: ClaimRequest,
+  token: string,
+  counts: ReadonlyMap<string, number>,
+): Entry[] {
+  const { queue, worker, now } = request;
+  const first = tables.arrays(FIRST_OF_GROUP);
+  const places = new Map<number, number>();
+  for (const [group, count] of counts)
+    for (const [n] of first.all(queue, group, count)) places.set(n as number, places.size);
+  const rows = tables.arrays(TAKE_THESE).all(now, worker, token, now, JSON.stringify([...places.keys()]));
+  const taken = rows.map((row) => readJob(row, request, token));
+  taken.sort((a, b) => places.get(a.n)! - places.get(b.n)!);
+  return leased(tables, counters, request, taken);
+}
+
+/** What was taken, with what that sets in motion. */
+function leased(tables: Tables, counters: QueueCounters, request: ClaimRequest, taken: Taken[]): Entry[] {
+  const { queue, worker } = request;
+  let bytes = 0;
+  for (const { job } of taken) {
+    bytes += sizeOf(job.payload);
+    if (job.spec.unique?.scope === 'waiting') freeUniqueKey(tables, queue, job.spec.unique.key, job.id);
+  }
+  counters.add('bytes', -bytes);
+  return taken.map(({ job }) => ({ lease: { worker, token: job.token!, id: job.id }, job }));
+}
+
+interface Taken {
+  n: number;
+  seq: number;
+  job: Job;
+}
+
+function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: string): Taken {
+  const [n, seq, priority, attempt, crashes, created] = (row[0] as string).split(' ');
+  const job: Job = {
+    queue: name,
+    id: row[1] as string,
+    state: 'active',
+    payload: row[3] as Body,
+    priority: Number(priority),
+    attempt: Number(attempt),
+    crashes: Number(crashes),
+    createdAt: Number(created),
+    startedAt: now,
+    worker,
+    token: makeToken(attempt!, n!, token, row[1] as string),
+    spec: row[2] === null ? DEFAULT_SPEC : decodeSpec(row[2] as string),
+  };
+  return { n: Number(n), seq: Number(seq), job };
+}
+
+const TAKE_TASKS = `UPDATE tasks SET worker = ?, token = ?
+  WHERE n IN (SELECT n FROM tasks WHERE queue = ? AND worker IS NULL ORDER BY seq LIMIT ?)
+  RETURNING n, seq, body, token`;
+
+/** Leases the raw tasks that have waited longest. */
+export function takeTasks(
+  tables: Tables,
+  counters: QueueCounters,
+  { queue, worker }: Pick<ClaimRequest, 'queue' | 'worker'>,
+  token: string,
+  limit: number,
+): Entry[] {
+  if (limit <= 0) return [];
+  const rows = tables.sql(TAKE_TASKS).all(worker, token, queue, limit);
+  rows.sort((a, b) => (a.seq as number) - (b.seq as number));
+  counters.add('tasks', -rows.length);
+  moveLocksToLeases(tables, queue, rows);
+  return rows.map((row) => {
+    const task = row.body as Uint8Array;
+    counters.add('bytes', -task.length);
+    return { lease: { worker, token: leaseToken(row) }, task };
+  });
+}

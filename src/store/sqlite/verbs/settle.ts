@@ -1,0 +1,245 @@
+import type { Keep, Lease, Terminal } from '../../../job/job.js';
+import { storedError } from '../../../job/reported-error.js';
+import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../../job/spec.js';
+import type { Outcome } from '../../../job/transitions.js';
+import type { EventType, Settlement } from '../../store.js';
+import type { Row } from '../file/driver.js';
+import { closeJob, dropOldest, hasNotes, tellDependents } from '../finalize.js';
+import { leaseToken, makeToken, QueueCounters, S, splitToken, type Tables } from '../tables.js';
+import { writeWorkEvent } from '../tasks/task-events.js';
+import { hasLocks, releaseLock, returnLock } from '../tasks/unique-locks.js';
+import { insert } from './add.js';
+
+export interface Settled {
+  applied: boolean[];
+  /** Numbers of queues that have new work. */
+  woken: number[];
+  /** Ids of jobs that ended. */
+  ended: string[];
+}
+
+/** Some lease of the batch is stale or comes twice: the short way, which cannot tell which, must not be taken. */
+export class StaleLeaseInBatch extends Error {}
+
+export function settle(
+  tables: Tables,
+  queue: number,
+  settlements: readonly Settlement[],
+  now: number,
+  careful: boolean,
+): Settled {
+  const counters = new QueueCounters(tables, queue);
+  const run = new Settling(tables, counters, now);
+  const quick = careful ? undefined : run.simplyDone(settlements);
+  const applied = quick ?? settlements.map((settlement) => run.one(settlement));
+  run.finish();
+  counters.write();
+  return { applied, woken: run.woken, ended: run.ended.map((job) => job.id) };
+}
+
+/** Jobs that came together mostly have neighbouring rows, and a range costs a fraction of a list. */
+const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL`;
+const LEASED = 'queue = ? AND token = ? AND attempt = ?';
+
+class Settling {
+  readonly ended: { n: number; id: string; state: Terminal }[] = [];
+  readonly #fronts: { claim: number; seq: number; put: () => void }[] = [];
+  readonly #kept = new Map<Terminal, number>();
+  readonly #seen = new Set<string>();
+  readonly #freed = new Map<string, number>();
+  /** Raw tasks that went back. */
+  #returned = 0;
+  #sealed: boolean | undefined;
+  woken: number[] = [];
+
+  constructor(
+    private readonly tables: Tables,
+    private readonly counters: QueueCounters,
+    private readonly now: number,
+  ) {}
+
+  one(settlement: Settlement): boolean {
+    const { lease } = settlement;
+    const { queue } = this.counters;
+    // What goes to the front is put there last of all: until then its token still stands in the row.
+    if (this.#seen.has(lease.token)) return false;
+    const row = lease.id === undefined ? leasedTask(this.tables, queue, lease) : leasedJob(this.tables, queue, lease);
+    if (!row) return false;
+    this.#seen.add(lease.token);
+    this.counters.add('active', -1);
+    const { group } = settlement.spec;
+    if (group !== undefined && lease.id !== undefined) this.#release(group);
+    if (lease.id === undefined) this.#settleTask(settlement, row);
+    else this.#settleJob(settlement, row);
+    return true;
+  }
+
+  #release(group: string): void {
+    this.#freed.set(group, (this.#freed.get(group) ?? 0) + 1);
+  }
+
+  /** What returns keeps its order: the lowest claim goes to the very front, so it is put last. */
+  finish(): void {
+    this.#fronts.sort((a, b) => b.claim - a.claim || b.seq - a.seq);
+    if (this.#freed.size > 0) this.counters.groups(this.now).releaseAll(this.#freed);
+    // Where only so many may run at once, an end lets another begin.
+    if (this.#freed.size > 0 || this.counters.row.pace !== null) this.woken.push(this.counters.queue);
+    for (const { put } of this.#fronts) put();
+    if (this.#fronts.length > 0) this.woken.push(this.counters.queue);
+    if (this.#returned > 0) writeWorkEvent(this.tables, this.counters.queue, this.now, this.#returned);
+    for (const [state, count] of this.#kept) dropOldest(this.tables, this.counters, state, count);
+    if (this.ended.length > 0) this.woken.push(...tellDependents(this.tables, this.counters, this.now, this.ended));
+  }
+
+  /**
+   * The common case, one statement per claim: jobs that are done, returned nothing, and are kept as by default or not at all.
+   * Undefined when the batch is not like that.
+   */
+  simplyDone(settlements: readonly Settlement[]): boolean[] | undefined {
+    const keep = settlements[0]?.spec.keep.done;
+    if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
+    const claims = new Map<string, { nonce: string; attempt: number; rows: number[] }>();
+    const groups: string[] = [];
+    const ended: Settling['ended'] = [];
+    for (const { lease, move, spec } of settlements) {
+      const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
+      if (!simple || spec.keep.done !== keep || spec.unique) return undefined;
+      const { attempt, n, nonce } = splitToken(lease.token);
+      if (makeToken(attempt, n, nonce, lease.id!) !== lease.token) return undefined;
+      const claim = claims.get(`${attempt}.${nonce}`);
+      if (claim) claim.rows.push(n);
+      else claims.set(`${attempt}.${nonce}`, { nonce, attempt, rows: [n] });
+      ended.push({ n, id: lease.id!, state: 'done' });
+      if (spec.group !== undefined) groups.push(spec.group);
+    }
+    let changed = 0;
+    for (const { rows, nonce, attempt } of claims.values())
+      changed += this.#doneRows(rows, [this.counters.queue, nonce, attempt], keep);
+    if (changed !== settlements.length) throw new StaleLeaseInBatch();
+    this.ended.push(...ended);
+    for (const { id } of ended) this.counters.event(this.now, 'done', id);
+    this.counters.add('active', -changed);
+    for (const group of groups) this.#release(group);
+    if (keep.count > 0) {
+      this.counters.add('done', changed);
+      this.#kept.set('done', keep.count);
+    }
+    return settlements.map(() => true);
+  }
+
+  #doneRows(rows: number[], lease: [queue: number, nonce: string, attempt: number], keep: Keep): number {
+    const [first, last] = [Math.min(...rows), Math.max(...rows)];
+    const neighbours = last - first + 1 === rows.length && new Set(rows).size === rows.length;
+    const where = neighbours ? 'n BETWEEN ? AND ?' : 'n IN (SELECT value FROM json_each(?))';
+    const which = neighbours ? [first, last] : [JSON.stringify(rows)];
+    if (keep.count > 0) {
+      const values = [this.now, this.now + keep.ms, ...which, ...lease];
+      return Number(this.tables.sql(`${DONE} WHERE ${where} AND ${LEASED}`).run(...values).changes);
+    }
+    const { changes } = this.tables.sql(`DELETE FROM jobs WHERE ${where} AND ${LEASED}`).run(...which, ...lease);
+    if (hasNotes(this.tables)) this.tables.sql(`DELETE FROM notes WHERE ${where}`).run(...which);
+    return Number(changes);
+  }
+
+  #settleJob({ lease, move, spec }: Settlement, row: Row): void {
+    const { tables, counters } = this;
+    const n = row.n as number;
+    counters.event(this.now, eventOf(move), lease.id!, 'error' in move ? move.error : '');
+    switch (move.to) {
+      case 'done':
+      case 'dead':
+      case 'cancelled': {
+        const outcome = move.to === 'done' ? (move.result ?? null) : move.error;
+        const { attempt, crashes } = move;
+        closeJob(tables, counters, this.now, { n, id: lease.id!, state: move.to, spec, attempt, crashes, outcome });
+        const keep = keepOf(spec, move.to);
+        if (keep.ms > 0 && keep.count > 0) this.#kept.set(move.to, Math.max(keep.count, this.#kept.get(move.to) ?? 0));
+        this.ended.push({ n, id: lease.id!, state: move.to });
+        return;
+      }
+      case 'scheduled':
+        tables
+          .sql(
+            `UPDATE jobs SET state = 1, attempt = ?, crashes = ?, at = ?, until = NULL, outcome = ?, worker = NULL, token = NULL
+             WHERE n = ?`,
+          )
+          .run(move.attempt, move.crashes, this.now + move.delay, storedError(move.error, move.answered) ?? null, n);
+        counters.add('scheduled', 1);
+        counters.add('bytes', row.size as number);
+        this.woken.push(counters.queue);
+        return;
+      case 'ready':
+        this.#toFront(lease, row, () => {
+          tables
+            .sql(
+              `UPDATE jobs SET state = 2, attempt = ?, crashes = ?, seq = ?, at = NULL, until = NULL, outcome = ?,
+               worker = NULL, token = NULL WHERE n = ?`,
+            )
+            .run(move.attempt, move.crashes, counters.nextFront(), move.error ?? null, n);
+          if (spec.group !== undefined) counters.groups(this.now).enter(spec.group);
+        });
+    }
+  }
+
+  #settleTask(settlement: Settlement, row: Row): void {
+    const { lease, move, record } = settlement;
+    const { tables, counters } = this;
+    const n = row.n as number;
+    if (move.to === 'ready' && !record) {
+      this.#toFront(lease, row, () => {
+        tables.sql('UPDATE tasks SET worker = NULL, token = NULL, seq = ? WHERE n = ?').run(counters.nextFront(), n);
+        counters.add('tasks', 1);
+      });
+      if (this.#isSealed()) returnLock(tables, counters.queue, n);
+      this.#returned += 1;
+      return;
+    }
+    if (this.#isSealed()) releaseLock(tables, counters.queue, n);
+    tables.sql('DELETE FROM tasks WHERE n = ?').run(n);
+    if (!record) return;
+    // The first failure of a raw task: it becomes a job, as if this lease had always been on it.
+    const made: Row = {
+      n: insert(tables, counters, record, S.ready, this.now, this.now),
+      seq: row.seq!,
+      size: row.size!,
+    };
+    this.#settleJob({ ...settlement, lease: { ...lease, id: record.id } }, made);
+  }
+
+  #isSealed(): boolean {
+    this.#sealed ??= hasLocks(this.tables, this.counters.queue);
+    return this.#sealed;
+  }
+
+  #toFront(lease: Lease, row: Row, put: () => void): void {
+    this.#fronts.push({ claim: splitToken(lease.token).claim, seq: row.seq as number, put });
+    this.counters.add('ready', 1);
+    this.counters.add('bytes', row.size as number);
+  }
+}
+
+export function leasedJob(tables: Tables, queue: number, lease: Lease): Row | undefined {
+  const { n, nonce } = splitToken(lease.token);
+  const row = tables
+    .sql(
+      `SELECT n, seq, length(CAST(payload AS BLOB)) AS size, attempt, token, id FROM jobs
+       WHERE n = ? AND queue = ? AND token = ? AND id = ?`,
+    )
+    .get(n, queue, nonce, lease.id!);
+  return row && leaseToken(row) === lease.token ? row : undefined;
+}
+
+export function leasedTask(tables: Tables, queue: number, lease: Lease): Row | undefined {
+  const { n, nonce } = splitToken(lease.token);
+  const row = tables
+    .sql('SELECT n, seq, length(body) AS size, token FROM tasks WHERE n = ? AND queue = ? AND token = ?')
+    .get(n, queue, nonce);
+  return row && leaseToken(row) === lease.token ? row : undefined;
+}
+
+/** What goes back with an error was lost or has failed; without one it was put off or handed back. */
+function eventOf(move: Outcome): EventType {
+  if (move.to === 'scheduled') return move.error === undefined ? 'snoozed' : 'retry';
+  if (move.to === 'ready') return move.error === undefined ? 'released' : 'lost';
+  return move.to;
+}

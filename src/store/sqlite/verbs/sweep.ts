@@ -1,0 +1,99 @@
+import type { Terminal } from '../../../job/job.js';
+import { type LostEntry, SERVER_SESSION, type SweepOptions, type SweepResult } from '../../store.js';
+import type { Row } from '../file/driver.js';
+import { dropRecords } from '../finalize.js';
+import { forgetUnused } from '../forget-queue.js';
+import { dropIdleGroups } from '../groups.js';
+import { JOB_COLUMNS, leaseToken, QueueCounters, S, splitToken, type Tables, toJob } from '../tables.js';
+import { dropOldTaskEvents as forgetOldNews } from '../tasks/task-events.js';
+import { promote } from './claim.js';
+import { trimEvents } from './events.js';
+
+const CHUNK = 1_000;
+
+export type Swept = SweepResult & { promoted: boolean };
+
+/** The regular round of a queue; see the contract. */
+export function sweep(tables: Tables, queue: number, name: string, now: number, options: SweepOptions): Swept {
+  const counters = new QueueCounters(tables, queue);
+  const { swept } = counters.row;
+  const setBack = swept !== null && swept > now;
+  if (swept !== null && !setBack && options.every > 0 && now - swept < options.every)
+    return { lost: [], more: false, promoted: false };
+  tables.sql('UPDATE queues SET swept = ? WHERE n = ?').run(now, queue);
+  const promoted = promote(tables, counters, now, CHUNK);
+  const forgotten = forgetOld(tables, counters, now);
+  tables.sql('DELETE FROM keys WHERE queue = ? AND until > 0 AND until <= ?').run(queue, now);
+  dropIdleGroups(tables, counters, now);
+  trimEvents(tables, counters, now);
+  forgetOldNews(tables, now);
+  const stalled = swept !== null && now - swept > options.lease;
+  if (stalled) grant(tables, queue, now, options.lease);
+  if (setBack && swept - now > options.lease) cut(tables, queue, swept, now + options.lease);
+  const lost = ofDeadWorkers(tables, queue, name, stalled ? -1 : now);
+  if (!stalled) lost.push(...ofReservations(tables, queue, name, now));
+  counters.write();
+  forgetUnused(tables, queue, now);
+  return { lost, more: promoted === CHUNK || forgotten === CHUNK || lost.length > 0, promoted: promoted > 0 };
+}
+
+function forgetOld(tables: Tables, counters: QueueCounters, now: number): number {
+  const states: Terminal[] = ['done', 'dead', 'cancelled'];
+  const select = 'SELECT n FROM jobs WHERE queue = ? AND state = ? AND state > 3 AND until <= ? ORDER BY until LIMIT ?';
+  return Math.max(
+    ...states.map((state) => dropRecords(tables, counters, state, select, [counters.queue, S[state], now, CHUNK])),
+  );
+}
+
+/** Nobody swept for a whole lease: everybody was away or the machine slept, so nobody could beat. */
+function grant(tables: Tables, queue: number, now: number, lease: number): void {
+  tables
+    .sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline BETWEEN 0 AND ?')
+    .run(now + lease, queue, now);
+  tables.sql('UPDATE jobs SET until = ? WHERE queue = ? AND state = 3 AND until <= ?').run(now + lease, queue, now);
+}
+
+/** The clock was set back by more than a lease: the sessions of those who do not beat must not outlive the difference. */
+function cut(tables: Tables, queue: number, swept: number, deadline: number): void {
+  tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline > ?').run(deadline, queue, swept);
+}
+
+function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): LostEntry[] {
+  // Who has been declared dead stays so until nothing of theirs is left: a late beat does not bring them back.
+  tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND deadline <= ?').run(queue, now);
+  const dead = tables.sql('SELECT worker, raw FROM sessions WHERE queue = ? AND deadline = -1').all(queue);
+  return dead.flatMap((row) => remains(tables, queue, name, row.worker as string, row.raw === 1));
+}
+
+/** What a dead worker still holds, highest claim first; its session ends when that is nothing. */
+function remains(tables: Tables, queue: number, name: string, worker: string, raw: boolean): LostEntry[] {
+  const which = worker.startsWith(SERVER_SESSION) ? 'AND until IS NULL' : '';
+  const jobs = tables
+    .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND worker = ? AND state = 3 ${which}`)
+    .all(queue, worker)
+    .map((row) => ({ row, lost: lostJob(name, worker, row, 'worker') }));
+  const tasks = tables
+    .sql('SELECT n, seq, body, token FROM tasks WHERE queue = ? AND worker = ? AND worker IS NOT NULL')
+    .all(queue, worker)
+    .map((row): { row: Row; lost: LostEntry } => ({
+      row,
+      lost: { lease: { worker, token: leaseToken(row) }, task: row.body as Uint8Array, why: 'worker', raw },
+    }));
+  const all = [...jobs, ...tasks];
+  if (all.length === 0) tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ?').run(queue, worker);
+  const claimOf = (entry: (typeof all)[number]) => splitToken(entry.lost.lease.token).claim;
+  all.sort((a, b) => claimOf(b) - claimOf(a) || (b.row.seq as number) - (a.row.seq as number));
+  return all.slice(0, 500).map((entry) => entry.lost);
+}
+
+function ofReservations(tables: Tables, queue: number, name: string, now: number): LostEntry[] {
+  return tables
+    .sql(`SELECT ${JOB_COLUMNS} FROM jobs WHERE queue = ? AND state = 3 AND until <= ? ORDER BY until LIMIT 500`)
+    .all(queue, now)
+    .map((row) => lostJob(name, row.worker as string, row, 'reservation'));
+}
+
+function lostJob(name: string, worker: string, row: Row, why: LostEntry['why']): LostEntry {
+  const job = toJob(name, row);
+  return { lease: { worker, token: job.token!, id: job.id }, job, why };
+}
