@@ -1,6 +1,7 @@
-// node bench/features.mjs [--quick]: what limits, groups and events cost, as ratios to the plain queue of the same run.
-// Each variant takes its turn in every round; the figures are medians over the plain queue's: of the time that adding and
-// working take, and of the processor time (this process, and the Redis server) of working, the steadier one by far.
+// node bench/features.mjs [--quick]: the cost of limits, groups and events, as ratios to the plain queue of the same
+// run. Each variant runs once in every round. The figures are medians relative to the plain queue's: of the time for
+// adding and working, and of the CPU time (this process and the Redis server) for working, which is by far the more
+// stable one.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +26,7 @@ const VARIANTS = {
   'events, somebody listens': { events: true },
 };
 
-/** One variant on fresh data: what another one leaves behind, in the store or in the server's memory, is no part of it. */
+/** Runs one variant on fresh data: leftovers of another variant, in the store or in the server's memory, must not count. */
 async function turn(url, control, { limits, groups, events }) {
   await control?.flushall('SYNC');
   const crore = await open(url, { onError: () => {} });
@@ -63,7 +64,7 @@ async function turn(url, control, { limits, groups, events }) {
   return { added, drained, cpu };
 }
 
-/** Processor time from now on, of this process and of the server. */
+/** CPU time of this process and of the server from now on. */
 async function busySince(control) {
   const own = process.cpuUsage();
   const server = control ? await busyMicroseconds(control) : 0;
@@ -82,7 +83,7 @@ async function measure(store, urlOf, control) {
   for (let round = 0; round <= ROUNDS; round++) {
     for (const [name, variant] of Object.entries(VARIANTS)) {
       const taken = await turn(urlOf(`${name}-${round}`), control, variant);
-      if (round === 0) continue; // the first round warms up
+      if (round === 0) continue; // the first round is the warm-up
       for (const [figure, value] of Object.entries(taken)) times.get(name)[figure].push(value);
     }
   }

@@ -1,4 +1,4 @@
-// The job server beside a bare grpc-js stream and beside the library: `node bench/grpc.mjs [--quick]`.
+// The job server compared with a bare grpc-js stream and with the library: `node bench/grpc.mjs [--quick]`.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { call, count, dial, framedJobs, pour, reportOf } from './grpc/wire.mjs';
 const quick = process.argv.includes('--quick');
 const ROUNDS = quick ? 1 : 3;
 const MESSAGES = quick ? 100_000 : 300_000;
-/** Both servers have seen this many streams, 300,000 messages, before one is measured: by then their code is compiled. */
+/** Both servers handle this many streams, 300,000 messages, before one is measured: by then their code is compiled. */
 const WARM_UPS = quick ? 3 : 1;
 const JOBS = quick ? 20_000 : 100_000;
 const RESERVATION = 600_000;
@@ -35,7 +35,7 @@ async function subject(...args) {
   };
 }
 
-/** Server CPU per message, in µs, for a stream towards the server. */
+/** Server CPU per message, in µs, for a stream to the server. */
 async function upstream(kind) {
   const server = await subject(kind, 0);
   for (let i = 0; i < WARM_UPS; i++) await sendJobs(server.port, MESSAGES);
@@ -46,7 +46,7 @@ async function upstream(kind) {
   return (after.cpu - before.cpu) / MESSAGES;
 }
 
-/** The same towards the client. All of the second stream counts: a server may be far ahead of what has been seen. */
+/** The same for a stream to the client. The whole second stream counts, because a server may be far ahead of its reader. */
 async function downstream(kind) {
   const server = await subject(kind, MESSAGES);
   const session = dial(server.port);
@@ -67,7 +67,7 @@ async function receiveJobs(session) {
   await once(stream, 'close');
 }
 
-/** Jobs a second through a server on a durable store: accepted, worked and reported. */
+/** Jobs per second through a server on a durable store: accepted, worked and reported. */
 async function throughServer(url) {
   const server = await subject('store', url);
   const session = dial(server.port);

@@ -1,5 +1,5 @@
-// One measurement of one subject, in a process of its own: the parent sends the task and gets the figures back.
-// Runs grow until one lasts long enough; it is done once more, and that counts: all before it is the warm-up.
+// One measurement of one subject, in its own process: the parent sends the task and receives the figures. Runs grow
+// until one lasts long enough; it is repeated once, and the repetition counts: everything before it is the warm-up.
 import { join } from 'node:path';
 import { MEASUREMENTS } from './cases/index.mjs';
 import { load } from './subjects/index.mjs';
@@ -36,7 +36,7 @@ async function measure(task) {
   }
 }
 
-/** A run on fresh data. */
+/** One run on fresh data. */
 async function runOnce(task, control, jobs, turn) {
   await control?.flushall('SYNC');
   const { name, entry, samples, waiting } = task;

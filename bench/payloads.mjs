@@ -10,12 +10,12 @@ function build(index) {
 
 const ring = Array.from({ length: RING }, (_, index) => build(index));
 
-/** The payload of the index-th job: `value` for libraries that serialise, `text` for those that take bytes. */
+/** The payload of the index-th job: `value` for libraries that serialize, `text` for those that take bytes. */
 export function payload(index) {
   return ring[index % RING];
 }
 
-/** `count` payloads in a row, wrapping around the ring. */
+/** `count` consecutive payloads, wrapping around the ring. */
 export function payloads(start, count) {
   return Array.from({ length: count }, (_, offset) => payload(start + offset));
 }

@@ -1,5 +1,5 @@
-// Installs the peers beside the benchmark when they are missing. Only better-sqlite3 may run its install script: it
-// has a native half to compile.
+// Installs missing peers next to the benchmark. Only better-sqlite3 may run its install script, because it has a native
+// part to compile.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const QUIET = ['--no-audit', '--no-fund', '--loglevel=error'];
 const INSTALL_MS = 5 * 60_000;
 const COMPILE_MS = 15 * 60_000;
 
-/** Says in one line what could not be installed; a later run tries again, this one goes on without. */
+/** Reports in one line what could not be installed; a later run tries again, this one continues without it. */
 export function installPeers(say) {
   const lock = readFileSync(`${here}package-lock.json`, 'utf8');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return;
@@ -22,7 +22,7 @@ export function installPeers(say) {
   else writeFileSync(stamp, lock);
 }
 
-/** The peers are optional dependencies: npm may leave one out and still call it a success. */
+/** The peers are optional dependencies: npm may skip one and still report success. */
 function install() {
   const obstacle = npm(['install', '--no-save', '--ignore-scripts', ...QUIET], INSTALL_MS);
   const { optionalDependencies } = JSON.parse(readFileSync(`${here}package.json`, 'utf8'));

@@ -1,12 +1,15 @@
-// One program, timed: by the clock, and the CPU time of it and of all it waited for.
+// Times one program: wall-clock time, and the CPU time of it and of all processes it waited for.
 import { spawnSync } from 'node:child_process';
 
-/** A Node that has certificates to read first starts twice as slowly: that is not ours to measure. */
+/** Node starts twice as slowly when it has extra certificates to read, which is not what we measure. */
 const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
 
 const SCRIPT = 'TIMEFORMAT="%3U %3S"; { time "$@" 2>&3 >/dev/null; } 3>&2 2>&1';
 
-/** CPU time comes from the shell around it, which costs some milliseconds of the clock; not every sh counts single ones. */
+/**
+ * The CPU time comes from the surrounding shell, which adds some milliseconds of wall-clock time; not every sh has a
+ * resolution of one millisecond.
+ */
 export function timed(command, args, cwd) {
   const begin = performance.now();
   const { status, error, stdout, stderr } = spawnSync('bash', ['-c', SCRIPT, 'bash', command, ...args], {

@@ -1,4 +1,4 @@
-// A Redis server for the benchmark alone: loopback, a free port, nothing written to disk.
+// A Redis server only for the benchmark: loopback, a free port, nothing written to disk.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -9,7 +9,7 @@ const HOST = '127.0.0.1';
 const START_MS = 10_000;
 const STOP_MS = 5_000;
 
-/** The server's address, a function that stops it and one that ends it at once. */
+/** The server's address, a function that stops it and one that kills it immediately. */
 export async function startRedis(dir) {
   const port = await freePort();
   const flags = ['--port', port, '--bind', HOST, '--save', '', '--appendonly', 'no', '--dir', dir].map(String);

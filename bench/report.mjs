@@ -1,4 +1,5 @@
-// Figures to ratios, ratios to text. A ratio says how many times better ours is, whichever way better points.
+// Turns figures into ratios and ratios into text. A ratio says how many times better ours is, whether higher or lower
+// is better.
 
 /** One line per case and peer. */
 export function compare(item, medians, peers) {
@@ -19,7 +20,7 @@ function round(value) {
   return value === null ? null : Number(value.toPrecision(4));
 }
 
-/** The middle of each figure over the rounds. */
+/** The median of each figure over the rounds. */
 export function medianOf(rounds) {
   const keys = Object.keys(rounds[0]);
   return Object.fromEntries(keys.map((key) => [key, median(rounds.map((values) => values[key]))]));
@@ -30,14 +31,14 @@ function median(numbers) {
   return sorted[Math.floor(sorted.length / 2)];
 }
 
-/** A figure short enough to read. */
+/** Formats a figure so that it is short enough to read. */
 export function show(value, unit) {
   if (value === null) return '-';
   if (unit === 'jobs/s' && value >= 1000) return `${Number((value / 1000).toPrecision(3))}k`;
   return String(Number(value.toPrecision(3)));
 }
 
-/** A table per store. */
+/** One table per store. */
 export function tables(lines) {
   const stores = [...new Set(lines.map(storeOf))];
   return stores.map((store) => table(lines.filter((line) => storeOf(line) === store))).join('\n\n');
@@ -47,7 +48,7 @@ function storeOf(line) {
   return line.case.split(' ', 1)[0];
 }
 
-/** A row per case: ours, then each peer's figure and how many times better ours is. */
+/** One row per case: our figure, then each peer's figure and how many times better ours is. */
 function table(lines) {
   const peers = [...new Set(lines.map((line) => line.peer))];
   const head = ['case', 'unit', 'ours', ...peers];

@@ -1,5 +1,5 @@
 // npm run bench -- [--json] [--only=substring] [--quick] [--store redis|sqlite]
-// Every subject of a measurement takes its turn in every round, so a busy spell of the machine hits all of them.
+// Every subject of a measurement runs once in every round, so that a busy period of the machine affects all of them.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,7 +40,7 @@ async function presentSubjects() {
   return present;
 }
 
-/** The measurements asked for, each on one store, with its cases and those who take part. */
+/** The requested measurements, each on one store, with its cases and subjects. */
 function plan(present) {
   const stores = STORES.filter((store) => !flags.store || store === flags.store);
   return stores.flatMap((store) => MEASUREMENTS.flatMap((measurement) => planOne(measurement, store, present)));
@@ -57,7 +57,7 @@ function planOne(measurement, store, present) {
   return [{ measurement, store, cases, entries }];
 }
 
-/** Rounds of turns; who fails once is out of this measurement. */
+/** Runs the rounds; a subject that fails once is excluded from this measurement. */
 async function measure({ measurement, store, entries }, env) {
   const taken = new Map(entries.map((entry) => [entry.name, []]));
   for (let round = 0; round < effort.rounds; round++) {
@@ -98,7 +98,7 @@ async function runAll(steps, env) {
   return lines;
 }
 
-/** Undefined when no case needs a server or none can be had. */
+/** Undefined when no case needs a server or none can be started. */
 async function serverFor(steps, dir) {
   if (!steps.some((step) => step.store === 'redis')) return undefined;
   try {
@@ -110,7 +110,7 @@ async function serverFor(steps, dir) {
   }
 }
 
-/** An interrupted run leaves no server and no files behind; subjects end when they lose their parent. */
+/** An interrupted run leaves no server and no files behind; subjects exit when they lose their parent. */
 function cleanUpOnSignal(cleanUp) {
   for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) {
     process.once(signal, () => {

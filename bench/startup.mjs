@@ -1,5 +1,5 @@
-// What starting the commands costs beyond bare Node: all run in turn, so that whatever else the machine does hits all alike.
-// CPU time counts less of the others than the clock does. node bench/startup.mjs [rounds]
+// The cost of starting the commands beyond bare Node: all run in turn, so that other load on the machine affects them
+// equally. CPU time is less sensitive to that load than wall-clock time. node bench/startup.mjs [rounds]
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';

@@ -1,4 +1,5 @@
-// A subject's turn: a process of its own that is ended when it takes too long, and a directory that goes with it.
+// One turn of a subject: its own process, which is killed when it takes too long, and a directory that is removed with
+// it.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -9,7 +10,7 @@ import { within } from './wait.mjs';
 const TURN_MS = 120_000;
 const MEASURE = fileURLToPath(new URL('./measure.mjs', import.meta.url));
 
-/** `{ values }` of one measurement, or `{ error }`. */
+/** Returns `{ values }` of one measurement, or `{ error }`. */
 export async function takeTurn(task, parent) {
   const dir = await mkdtemp(join(parent, 'turn-'));
   const child = fork(MEASURE, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });

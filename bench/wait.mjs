@@ -1,4 +1,4 @@
-// Waiting that always ends: nothing in the benchmark may hang without saying what it was waiting for.
+// Waits with a time limit: nothing in the benchmark may hang without reporting what it waited for.
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export { sleep };
@@ -16,7 +16,7 @@ export async function within(ms, what, promise) {
   }
 }
 
-/** Asks again every millisecond until `check` holds. */
+/** Checks every millisecond until `check` is true. */
 export async function until(ms, what, check) {
   const deadline = performance.now() + ms;
   while (!(await within(ms, what, check()))) {

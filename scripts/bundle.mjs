@@ -1,5 +1,6 @@
-// Makes dist/w8y.cjs and dist/crore.cjs: each command as one file, because loading many costs more than all they do. The
-// library in dist/ stays as it is; what the commands start of it (threads, processes, scripts) is found there.
+// Builds dist/w8y.cjs and dist/crore.cjs: each command as one file, because loading many files takes longer than all
+// that the commands do. The library in dist/ stays as it is; the commands find the threads, processes and scripts they
+// start there.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,10 +14,10 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 
 /**
- * A start without V8's code cache leaves one for the next start, with the functions that have run; `word` tells starts
- * apart that run through different ones. A cache belongs to one version of Node and, by the mark in its name, to one build: V8
- * itself compares no more than lengths, and a process of the last build may still be about. Where it cannot be written, or
- * is not accepted, the functions are compiled as usual.
+ * A start without V8's code cache writes one for the next start, with the functions that have run; `word` separates
+ * starts that run different functions. A cache belongs to one version of Node and, by the mark in its name, to one
+ * build: V8 itself compares only lengths, and a process of the previous build may still be running. If the cache cannot
+ * be written or is not accepted, the functions are compiled as usual.
  */
 const loader = (word, marks, start) => `'use strict';
 const { accessSync, constants: { W_OK }, readFileSync, renameSync, writeFileSync } = require('fs');
@@ -45,8 +46,8 @@ ${start}
 `;
 
 /**
- * Every module keeps the address it has in dist/, where it finds what stands beside it. What it imports by an address that is
- * not known now, a user's module, is imported by the loader: a script made from a cache cannot.
+ * Every module keeps its URL in dist/, where it finds the files next to it. Imports whose URL is not known at build
+ * time, such as a user's module, go through the loader: a script made from a cache cannot import them.
  */
 const addresses = {
   name: 'addresses',
@@ -61,7 +62,7 @@ const addresses = {
   },
 };
 
-/** What is imported lazily, but for `own`, is left to the bundle of everything: there it is found by its place in dist/. */
+/** Leaves lazy imports, except those in `own`, to the bundle of everything, which finds them by their path in dist/. */
 const leave = (own, left) => ({
   name: 'leave',
   setup(bundler) {
@@ -74,7 +75,7 @@ const leave = (own, left) => ({
   },
 });
 
-/** Makes NAME.bundle.js of what `entry` needs, and gives back its mark and what it is made of. */
+/** Builds NAME.bundle.js from what `entry` needs, and returns its mark and its inputs. */
 async function bundle(name, entry, { plugins = [], ...options }) {
   const outfile = join(dist, `${name}.bundle.js`);
   const { metafile } = await build({
@@ -86,9 +87,9 @@ async function bundle(name, entry, { plugins = [], ...options }) {
     target: 'node20',
     format: 'cjs',
     minify: true,
-    // The loader reads it byte by byte.
+    // The loader reads it as latin1, one byte per character.
     charset: 'ascii',
-    // import() of anything else goes through require: it is as lazy, without the loader of ES modules.
+    // import() of anything else becomes require: it is just as lazy and does not need the ES module loader.
     supported: { 'dynamic-import': false },
     banner: { js: '(function(require,__dist,__import){const module={exports:{}};' },
     footer: { js: 'return module.exports})' },
@@ -116,9 +117,9 @@ mkdirSync(join(dist, 'cache'), { recursive: true });
 const w8y = await bundle('w8y', { entryPoints: ['dist/ring/w8y.js'] }, { packages: 'external' });
 writeFileSync(join(dist, 'w8y.cjs'), loader("'start'", { w8y: w8y.mark }, "load('w8y', require);"));
 
-// Large, native, or with files of their own.
+// Large, native, or with their own files.
 const external = ['pino', '@photostructure/*', '@connectrpc/*', '@bufbuild/*'];
-// A small flow should not wait for the code of everything else: `crore run` has a bundle of its own.
+// A small flow should not wait for the code of everything else: `crore run` has its own bundle.
 const left = new Set();
 const own = leave(['cli/flow-commands/run.js', 'flow/input/yaml.js'], left);
 const small = await bundle('run', { entryPoints: ['dist/cli/crore.js'] }, { external, plugins: [own] });
@@ -133,7 +134,7 @@ const word = "/^[a-z]+$/.test(process.argv[2]) ? process.argv[2] : 'help'";
 writeFileSync(join(dist, 'crore.cjs'), loader(word, { run: small.mark, crore: all.mark }, start));
 writeFileSync(join(dist, 'crore.licences.txt'), licences(all.inputs));
 
-// Rehearsals, for the caches. Without them everything works, only slower: no reason to fail the build.
+// Trial runs that create the caches. Everything works without them, only slower: no reason to fail the build.
 const dir = mkdtempSync(join(tmpdir(), 'crore-rehearsal-'));
 writeFileSync(join(dir, 'flow.json'), '{"nodes":{"a":{"run":"true"},"b":{"run":"echo b","needs":["a"]}}}');
 const store = ['--store', `sqlite:${join(dir, 'crore.db')}`];
@@ -142,7 +143,7 @@ for (const args of [['--help'], ['run', 'flow.json'], ['push', 'mails', '1', ...
 }
 rmSync(dir, { recursive: true, force: true });
 
-// The empty ring: whatever is asked, there are no items.
+// An empty ring: every reply says that there are no items.
 const server = createServer((socket) =>
   socket.on('data', () => socket.write('*2\r\n:0\r\n:0\r\n')).on('error', () => {}),
 );

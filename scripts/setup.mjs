@@ -1,5 +1,5 @@
-// Makes a checkout ready: npm packages when they are missing or the lockfile moved, the build when a source is newer,
-// and with --test a redis-server from Debian's packages when the machine has none. It does nothing twice.
+// Prepares a checkout: installs npm packages when they are missing or the lockfile changed, builds when a source is
+// newer, and with --test installs a redis-server from Debian's packages when the machine has none. It repeats nothing.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -54,7 +54,7 @@ function build() {
   writeFileSync(stamp, '');
 }
 
-/** Programs the tests run, and the Debian packages that have them. */
+/** Programs the tests run, and the Debian packages that contain them. */
 const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl' };
 
 function installPrograms() {
@@ -65,7 +65,7 @@ function installPrograms() {
   const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
   const apt = (...args) => {
     const [command, ...rest] = [...sudo, 'apt-get', ...args];
-    // RUNLEVEL=1 keeps the package from starting a server of its own.
+    // RUNLEVEL=1 keeps the package from starting its own server.
     run(command, rest, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } });
   };
   try {

@@ -22,15 +22,15 @@ import { Heartbeat } from './worker/heartbeat.js';
 import { checkFunction, harmless } from './worker/options.js';
 
 export interface OpenOptions {
-  /** How long any single call to the store may take; default 10 s. */
+  /** How long a single store call may take; default 10 s. */
   timeout?: Duration;
-  /** Largest payload, task or result in bytes; default 1 MiB. */
+  /** Maximum size of a payload, task or result in bytes; default 1 MiB. */
   maxPayload?: number;
-  /** Told of trouble in the background, and of a store set up to lose work. Default: a line on stderr. */
+  /** Called for background errors, and for a store configured so that it can lose work. Default: prints a line to stderr. */
   onError?: (error: Error, what: string) => void;
-  /** A clock in place of the store's, for tests. */
+  /** Replaces the store's clock, for tests. */
   clock?: () => number;
-  /** A source of randomness in place of Math.random, for tests. */
+  /** Replaces Math.random, for tests. */
   random?: () => number;
 }
 
@@ -64,14 +64,14 @@ interface CroreSetup {
 
 const engines = new WeakMap<Crore, Engine>();
 
-/** What is behind a connection, for doors of this package; the library does not show it. */
+/** The engine behind a connection, for the interfaces of this package; the library does not expose it. */
 export function engineOf(crore: Crore): Engine {
   const engine = engines.get(crore);
   if (!engine) throw new CroreError('BAD_OPTION', 'this is not a connection that open() returned');
   return engine;
 }
 
-/** A connection to a store, and the way to its queues. */
+/** A connection to a store, giving access to its queues. */
 export class Crore {
   readonly #engine: Engine;
   readonly #heartbeat: Heartbeat;
@@ -100,8 +100,8 @@ export class Crore {
   }
 
   /**
-   * Makes jobs of a queue again and again: `when` is a cron expression (`'0 4 * * *'`) or how often (`'10s'`). Called with
-   * the same again, by any number of processes, it changes nothing; called with something else it replaces what was there.
+   * Creates jobs on a schedule: `when` is a cron expression (`'0 4 * * *'`) or an interval (`'10s'`). Calling it again with the
+   * same arguments, from any number of processes, changes nothing; with different ones it replaces the schedule.
    */
   async schedule<T = unknown>(
     name: string,
@@ -129,12 +129,12 @@ export class Crore {
     return (await this.#engine.store.schedules.list()).map(scheduleView);
   }
 
-  /** Removes a schedule; its jobs stay. False when there is none of this name. */
+  /** Removes a schedule; its jobs stay. Returns false when no schedule has this name. */
   unschedule(name: string): Promise<boolean> {
     return this.#engine.store.schedules.remove(checkScheduleName(name));
   }
 
-  /** Adds a job of a schedule now, beside its ticks. */
+  /** Adds a job of a schedule now, in addition to its ticks. */
   async runSchedule<T = unknown, R = unknown>(name: string): Promise<Handle<T, R>> {
     checkScheduleName(name);
     const { store } = this.#engine;
@@ -146,7 +146,7 @@ export class Crore {
     return new Handle(this.#engine, schedule.queue, id, outcome.outcome);
   }
 
-  /** Names of all queues the store knows. */
+  /** Names of all queues in the store. */
   queues(): Promise<string[]> {
     return this.#engine.store.queues();
   }

@@ -1,4 +1,4 @@
-/** Every way a call can be refused: what it means, and what becomes of it on the wire and on the command line. `docs/errors.md` is tested against it. */
+/** Every error code: its meaning, gRPC status and exit code. Tests check `docs/errors.md` against this table. */
 export const ERRORS = {
   BAD_NAME: {
     meaning: 'A queue name, job id, worker id or key is empty, too long, or holds a NUL.',
@@ -119,7 +119,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** The one error class of the library: `code` is stable, `message` names the thing. */
+/** The only error class of the library: `code` is stable, `message` names what is wrong. */
 export class CroreError extends Error {
   override readonly name = 'CroreError';
 
@@ -132,12 +132,15 @@ export class CroreError extends Error {
   }
 }
 
-/** Also one of another copy of this package: the command line is a bundle, and what it imports may load the library. */
+/**
+ * Also recognizes errors from another copy of this package: the command line is a bundle, and a module it imports may load the
+ * library.
+ */
 export function isCroreError(error: unknown): error is CroreError {
   return hasName(error, 'CroreError');
 }
 
-/** Whatever was thrown, this answers: a Proxy may throw when it is looked at. */
+/** Never throws, whatever the value: a Proxy may throw on access. */
 function hasName(error: unknown, name: string): boolean {
   try {
     return error instanceof Error && error.name === name;
@@ -146,7 +149,7 @@ function hasName(error: unknown, name: string): boolean {
   }
 }
 
-/** Thrown by a handler: the job is dead at once, whatever attempts it has left. */
+/** Throw it from a handler to make the job dead at once, regardless of its remaining attempts. */
 export class Fatal extends Error {
   override readonly name = 'Fatal';
 }

@@ -5,7 +5,7 @@ import { type Duration, milliseconds } from './job/duration.js';
 import type { Job, State } from './job/job.js';
 import type { AddOutcome } from './store/store.js';
 
-/** A job as `get` and `list` show it. */
+/** A job as returned by `get` and `list`. */
 export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progress' | 'log' | 'spec'> {
   payload: T;
   result?: R;
@@ -28,12 +28,12 @@ export function viewOf<T, R>(job: Job): JobView<T, R> {
   };
 }
 
-/** A job somebody added: what became of the request, and how to follow it. */
+/** A handle to an added job: the outcome of adding it, and how to follow it. */
 export class Handle<T, R> {
   constructor(
     private readonly engine: Engine,
     readonly queue: string,
-    /** The job's id; of the one that was there before when `outcome` is `duplicate`, `replaced` or `extended`. */
+    /** The job's id; when `outcome` is `duplicate`, `replaced` or `extended`, the id of the existing job. */
     readonly id: string,
     /** `full`: nothing was added. `replaced`, `extended`: a waiting job with the same unique key was changed instead. */
     readonly outcome: AddOutcome['outcome'],
@@ -49,12 +49,12 @@ export class Handle<T, R> {
     return job?.state;
   }
 
-  /** The last value the handler gave to `progress()`. */
+  /** The last value the handler passed to `progress()`. */
   async progress(): Promise<unknown> {
     return (await this.get())?.progress;
   }
 
-  /** The result of a job that is done; undefined while it is not. */
+  /** The result of a job that is done; undefined until then. */
   async result(): Promise<R | undefined> {
     return (await this.get())?.result;
   }
@@ -65,8 +65,8 @@ export class Handle<T, R> {
   }
 
   /**
-   * The job's result once it is done, wherever it runs. Rejects with JOB_DEAD, JOB_CANCELLED, JOB_GONE (it ended and its
-   * record is no longer kept), TIMEOUT, or QUEUE_FULL when it was never added.
+   * Resolves with the job's result once it is done, in whichever process it runs. Rejects with JOB_DEAD, JOB_CANCELLED, JOB_GONE
+   * (it ended and its record is no longer kept), TIMEOUT, or QUEUE_FULL when it was never added.
    */
   async finished(options: { timeout?: Duration } = {}): Promise<R> {
     if (this.outcome === 'full')

@@ -24,9 +24,9 @@ import type { ActiveJob, RunningJob } from './worker/running.js';
 import { Worker } from './worker/worker.js';
 
 export interface QueueOptions<T> {
-  /** Refuses new entries beyond so many waiting ones, or so many bytes of them; outcome `full`. */
+  /** Refuses new entries, with outcome `full`, beyond this many waiting entries or bytes. */
   limits?: Capacity;
-  /** Any Standard Schema (zod, valibot, arktype …): checks payloads at `add`, and again before the handler. */
+  /** Any Standard Schema (zod, valibot, arktype …): validates payloads in `add`, and again before the handler runs. */
   schema?: StandardSchemaV1<T, unknown>;
 }
 
@@ -36,15 +36,15 @@ export interface QueueContext {
   heartbeat: Heartbeat;
   maxPayload: number;
   onError: (error: Error, what: string) => void;
-  /** Workers and listeners to close with the connection. */
+  /** Workers and listeners to close together with the connection. */
   workers: Set<{ close(): Promise<void> }>;
   isClosed: () => boolean;
 }
 
 export interface ListPageOptions {
-  /** Most jobs of a page; default 100. */
+  /** Maximum number of jobs per page; default 100. */
   limit?: number;
-  /** Where the page before ended. */
+  /** The cursor returned with the previous page. */
   cursor?: string;
   filter?: Omit<Filter, 'state'>;
 }
@@ -69,7 +69,7 @@ export class Queue<T = unknown, R = unknown> {
     this.#schema = options.schema as StandardSchemaV1<unknown, unknown> | undefined;
   }
 
-  /** Adds one job. Calls made in the same turn of the event loop travel together. */
+  /** Adds one job. Calls made in the same turn of the event loop are sent together. */
   async add(payload: T, options?: AddOptions): Promise<Handle<T, R>> {
     const job = await this.#resolve(payload, options);
     const outcome = await this.#engine.add(this.name, job, this.#capacity);
@@ -77,8 +77,8 @@ export class Queue<T = unknown, R = unknown> {
   }
 
   /**
-   * Adds many jobs, atomically per thousand. One bad item refuses all of them before anything is added; an unknown
-   * upstream refuses the thousand it stands in.
+   * Adds many jobs, atomically per thousand. One invalid item refuses all of them before anything is added; an unknown upstream
+   * job refuses the thousand it belongs to.
    */
   async addMany(items: readonly AddManyItem<T>[]): Promise<Handle<T, R>[]> {
     if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addMany takes an array, not ${describe(items)}`);
@@ -96,14 +96,14 @@ export class Queue<T = unknown, R = unknown> {
   }
 
   /**
-   * Adds one job inside the caller's own transaction, through its connection to the same SQLite file: the job is there
-   * exactly when that transaction commits. Outside of a transaction it is committed at once.
+   * Adds one job inside the caller's own transaction, through its connection to the same SQLite file: the job exists exactly when
+   * that transaction commits. Outside a transaction it is committed at once.
    */
   addIn(connection: Connection, payload: T, options?: AddOptions): Handle<T, R> {
     return this.#addAllIn(connection, [this.#resolveNow(payload, options)])[0]!;
   }
 
-  /** The same for many jobs: all of them or, when one is refused, none. */
+  /** The same for many jobs: adds all of them, or none when one is refused. */
   addManyIn(connection: Connection, items: readonly AddManyItem<T>[]): Handle<T, R>[] {
     if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addManyIn takes an array, not ${describe(items)}`);
     const jobs = (items as readonly AddManyItem<T>[]).map((item, i) => {
@@ -116,7 +116,7 @@ export class Queue<T = unknown, R = unknown> {
     return this.#addAllIn(connection, jobs);
   }
 
-  /** Pushes raw tasks, the very bytes given; returns how many were accepted (fewer only when the queue is full). */
+  /** Pushes raw tasks, exactly the bytes given; returns how many were accepted (fewer only when the queue is full). */
   async push(tasks: string | Bytes | readonly (string | Bytes)[]): Promise<number> {
     if (typeof tasks === 'string' || tasks instanceof Uint8Array) {
       return (await this.#engine.push(this.name, this.#task(tasks), this.#capacity)) ? 1 : 0;
@@ -127,7 +127,7 @@ export class Queue<T = unknown, R = unknown> {
     return this.#engine.pushMany(this.name, all, this.#capacity);
   }
 
-  /** Starts a worker. The handler's return value is the result; throwing retries, throwing `Fatal` does not. */
+  /** Starts a worker. The handler's return value is the result; an exception causes a retry, a `Fatal` does not. */
   work(handler: Handler<T, R>, options?: WorkOptions): Worker<T> {
     if (handler === undefined) throw new CroreError('BAD_OPTION', 'work needs a handler');
     checkFunction(handler, 'the handler');
@@ -149,7 +149,7 @@ export class Queue<T = unknown, R = unknown> {
     return worker;
   }
 
-  /** A handle on a job that was added elsewhere. */
+  /** A handle to a job that was added by other code. */
   handle(id: string): Handle<T, R> {
     return new Handle(this.#engine, this.name, id, 'created');
   }
@@ -159,13 +159,13 @@ export class Queue<T = unknown, R = unknown> {
     return job && viewOf(job);
   }
 
-  /** Entries by state; raw tasks count as ready or active. */
+  /** Counts entries by state; raw tasks count as ready or active. */
   count(): Promise<Counts> {
     return this.#engine.store.count(this.name);
   }
 
   /**
-   * A page of jobs in one state, waiting ones in the order they will run, ended ones newest first. With a filter a page may
+   * Lists a page of jobs in one state, waiting ones in the order they will run, ended ones newest first. With a filter a page may
    * be short or empty and still have a cursor: follow it until there is none.
    */
   async list(state: State, options: ListPageOptions = {}): Promise<{ jobs: JobView<T, R>[]; cursor?: string }> {
@@ -182,9 +182,9 @@ export class Queue<T = unknown, R = unknown> {
     return this.#engine.store.workers(this.name);
   }
 
-  /** Cancels a job that has not ended, running or not; false when there is nothing to cancel. */
+  /** Cancels a job that has not ended, running or not; returns false when there is nothing to cancel. */
   cancel(id: string): Promise<boolean>;
-  /** Cancels all jobs that match, in steps; returns how many. */
+  /** Cancels all matching jobs in steps; returns how many. */
   cancel(filter: Filter, options?: BulkOptions): Promise<number>;
   async cancel(which: string | Filter, options: BulkOptions = {}): Promise<boolean | number> {
     const act = (ids: string[]) => this.#engine.store.cancel(this.name, ids);
@@ -192,7 +192,9 @@ export class Queue<T = unknown, R = unknown> {
     return this.#bulk(which, ['blocked', 'scheduled', 'ready', 'active'], 'cancel', act, options);
   }
 
-  /** Sends dead jobs (these, those that match, or all) to the back of the queue with fresh attempts; returns how many. */
+  /**
+   * Moves dead jobs (the given ones, the matching ones, or all) to the back of the queue with fresh attempts; returns how many.
+   */
   async retryDead(which: string | readonly string[] | Filter = {}, options: BulkOptions = {}): Promise<number> {
     const act = (ids: readonly string[]) => this.#engine.store.retryDead(this.name, ids);
     if (typeof which === 'string' || Array.isArray(which)) {
@@ -203,9 +205,9 @@ export class Queue<T = unknown, R = unknown> {
     return this.#bulk(which as Filter, ['dead'], 'retryDead', act, options);
   }
 
-  /** Drops the record of an ended job; false when there is none. */
+  /** Removes the record of an ended job; returns false when there is none. */
   remove(id: string): Promise<boolean>;
-  /** Drops the records of all ended jobs that match, in steps; returns how many. */
+  /** Removes the records of all matching ended jobs in steps; returns how many. */
   remove(filter: Filter, options?: BulkOptions): Promise<number>;
   async remove(which: string | Filter, options: BulkOptions = {}): Promise<boolean | number> {
     const act = (ids: string[]) => this.#engine.store.remove(this.name, ids);
@@ -214,8 +216,8 @@ export class Queue<T = unknown, R = unknown> {
   }
 
   /**
-   * Sets how fast the queue may be worked off, by all workers together: `concurrency` entries at once, `rate.count` starts
-   * per `rate.per`, and the same for each group of jobs. What is left out is not limited; `{}` lifts everything.
+   * Sets the limits of the queue across all workers: `concurrency` entries at once, `rate.count` starts per `rate.per`, and the
+   * same for each group of jobs. What is left out is not limited; `{}` removes all limits.
    */
   async setLimits(limits: QueueLimitOptions): Promise<void> {
     await this.#engine.store.configure(this.name, { limits: resolveLimits(limits) });
@@ -225,7 +227,7 @@ export class Queue<T = unknown, R = unknown> {
     return this.#engine.store.settings(this.name).then(({ limits }) => limits);
   }
 
-  /** Stops handing out work, on every worker; what runs goes on. */
+  /** Stops delivering work to any worker; running jobs continue. */
   pause(): Promise<void> {
     return this.#engine.store.configure(this.name, { paused: true });
   }
@@ -239,8 +241,8 @@ export class Queue<T = unknown, R = unknown> {
   }
 
   /**
-   * What happens to the jobs of this queue from now on, or since a position; in every process. Resolves when events are being
-   * recorded. Bounded: the newest ten thousand are kept, and a `gap` is told where some are missing.
+   * Follows the events of this queue's jobs in every process, from now on or since a position. Resolves when events are being
+   * recorded. Bounded: the newest ten thousand are kept, and a `gap` event marks where some are missing.
    */
   async events(options: EventOptions = {}): Promise<JobEvents> {
     const { workers } = this.#context;
@@ -250,7 +252,7 @@ export class Queue<T = unknown, R = unknown> {
     return events;
   }
 
-  /** Forgets everything in the queue, also what is running. */
+  /** Deletes everything in the queue, including what is running. */
   obliterate(): Promise<void> {
     return this.#engine.store.obliterate(this.name);
   }
@@ -259,7 +261,7 @@ export class Queue<T = unknown, R = unknown> {
     return this.#context.engine;
   }
 
-  /** Synchronous where the schema is: a batch of adds must not pay a promise each. */
+  /** Synchronous if the schema is, so that a batch of adds does not cost a promise each. */
   #resolve(payload: T, options: AddOptions | undefined): NewJob | Promise<NewJob> {
     const checked = this.#schema ? validate(this.#schema, payload, `payload for queue '${this.name}'`) : undefined;
     return checked instanceof Promise
@@ -270,7 +272,7 @@ export class Queue<T = unknown, R = unknown> {
   #resolveNow(payload: T, options: AddOptions | undefined): NewJob {
     const job = this.#resolve(payload, options);
     if (!(job instanceof Promise)) return job;
-    job.catch(() => {}); // its verdict comes too late to matter
+    job.catch(() => {}); // its result comes too late to matter
     const why = 'its schema is asynchronous, and a transaction cannot wait for it';
     throw new CroreError('BAD_OPTION', `addIn: queue '${this.name}': ${why}`);
   }
@@ -325,13 +327,13 @@ function splitItem<T>(item: AddManyItem<T>): [T, AddOptions | undefined] {
   return [payload, Object.keys(options).length > 0 ? options : undefined];
 }
 
-/** The same error, with the place it comes from. */
+/** The same error, prefixed with the item it belongs to. */
 function atItem(error: unknown, place: string): unknown {
   if (!(error instanceof CroreError)) return error;
   return new CroreError(error.code, `${place}: ${error.message}`, { cause: error });
 }
 
-/** The payload of an entry; raw tasks, also those that have become jobs, are read as the worker asks. */
+/** Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for. */
 function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json'): unknown {
   return job && !job.spec.raw ? decodeValue(job.payload) : readTask(task ?? (job!.payload as Bytes), tasks);
 }

@@ -1,18 +1,21 @@
 const IN_TEXT = /(\w:\/\/)([^\s:@/]*:)?\S*@/g;
 const PARAMETER = /\b(\w*(?:password|token|auth|secret))=[^&\s'"]*/gi;
-/** A URL up to its last `@`: scheme and user may be shown. Schemes of files hold no passwords. */
+/** A URL up to its last `@`; scheme and user may be shown. File URLs contain no passwords. */
 const LOGIN = /^(?!sqlite:(?!\/\/[^/]*@))([a-z][\w+.-]*(?::\/{0,3}|\/\/))?([^\s:@/]*:)?.+@/is;
-/** No `@`, and behind a host something that is not a port: a password in the wrong place, perhaps. */
+/** No `@`, and the host is followed by something that is not a port: possibly a misplaced password. */
 const MISPLACED = /^(?!sqlite:)([a-z][\w+.-]*:\/{0,3}[^\s:@/?,[]*:)(?!\d{1,5}(?:[,/?]|$))[^/?@]+/i;
 
-/** Hides passwords and tokens wherever URLs stand in a text; rather too much than too little, for a password may hold an `@`. */
+/**
+ * Hides passwords and tokens in all URLs of a text; redacts too much rather than too little, because a password may contain an
+ * `@`.
+ */
 export function redact(text: string): string {
   return text
     .replace(IN_TEXT, (_all, scheme: string, user = '') => `${scheme}${user}***@`)
     .replace(PARAMETER, '$1=***');
 }
 
-/** The same for what should be one URL, and may be a malformed one. */
+/** The same for a text that should be a single URL, possibly a malformed one. */
 export function redactUrl(url: string): string {
   if (LOGIN.test(url))
     return url.replace(LOGIN, (_all, scheme = '', user = '') => `${scheme}${user}***@`).replace(PARAMETER, '$1=***');

@@ -3,7 +3,7 @@ import { fill } from './enqueue.mjs';
 
 const PATIENCE_MS = 60_000;
 
-/** A full queue, a handler that does nothing: from the first job handled until every job is acked. */
+/** A full queue and a handler that does nothing: from the first job handled until every job is acked. */
 export const drain = (concurrency) =>
   async function run({ subject, jobs }) {
     await fill(subject, jobs);
@@ -12,7 +12,7 @@ export const drain = (concurrency) =>
     return { ms, values: { rate: (jobs * 1000) / ms } };
   };
 
-/** Works the queue off; `ms` leaves the worker's start-up out, and closing it is up to the caller. */
+/** Drains the queue; `ms` excludes the worker's start-up, and the caller closes the worker. */
 export async function empty(subject, jobs, concurrency) {
   const tally = count(jobs);
   const worker = await subject.work(concurrency, tally.onJob);
@@ -22,7 +22,7 @@ export async function empty(subject, jobs, concurrency) {
   return { ms, close: () => within(PATIENCE_MS, 'closing the worker', worker.close()) };
 }
 
-/** Counts handler calls: when the first came, and a promise for the last. */
+/** Counts handler calls: the time of the first, and a promise for the last. */
 function count(jobs) {
   let seen = 0;
   let first;

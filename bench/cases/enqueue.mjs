@@ -12,14 +12,14 @@ export async function oneByOne({ subject, jobs }) {
   return rate(jobs, started);
 }
 
-/** A thousand jobs to a call. */
+/** A thousand jobs per call. */
 export async function bulk({ subject, jobs }) {
   const started = performance.now();
   await fill(subject, jobs);
   return rate(jobs, started);
 }
 
-/** Puts `jobs` jobs on the queue the quickest way there is. */
+/** Adds `jobs` jobs to the queue in the fastest way available. */
 export function fill(subject, jobs) {
   return inFlight(Math.ceil(jobs / CHUNK), CHUNKS_IN_FLIGHT, (index) => {
     const start = index * CHUNK;

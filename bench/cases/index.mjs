@@ -1,5 +1,5 @@
-// Every measurement: what it runs, on which stores, and the figures it yields. A case of the report is one figure
-// on one store for one of our ways of enqueueing. `options` go to the subjects that tune themselves by them.
+// Every measurement: what it runs, on which stores, and the figures it yields. A case of the report is one figure on
+// one store for one of our ways of enqueueing. `options` are passed to the subjects that adjust their settings to them.
 import { drain } from './drain.mjs';
 import { bulk, oneByOne } from './enqueue.mjs';
 import { latency } from './latency.mjs';
@@ -32,7 +32,7 @@ export const MEASUREMENTS = [
   { name: 'memory per waiting task', family: 'worqr', stores: ['redis'], run: memory, figures: BYTES },
 ];
 
-/** The cases a measurement on a store stands for, each with the name of our subject it compares. */
+/** The cases of a measurement on a store, each with the name of our subject it compares. */
 export function casesOf(measurement, store, ours) {
   return measurement.figures.flatMap((figure) =>
     ours.map((subject) => ({

@@ -5,7 +5,7 @@ const WARM_UP = 30;
 const PAUSE_MS = 4;
 const PATIENCE_MS = 10_000;
 
-/** An idle worker and one job at a time: from the call that adds it until its handler starts. */
+/** An idle worker and one job at a time: from the call that adds the job until its handler starts. */
 export async function latency({ subject, samples }) {
   let onStart;
   const worker = await subject.work(1, () => onStart());

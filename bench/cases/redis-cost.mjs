@@ -1,10 +1,10 @@
-// What the Redis server itself pays. These are the steadiest figures on a busy machine.
+// The cost on the Redis server itself. These are the most stable figures on a busy machine.
 import { empty } from './drain.mjs';
 import { fill } from './enqueue.mjs';
 
 const CONCURRENCY = 100;
 
-/** Bytes the server holds per waiting job, its buffers for clients left out. */
+/** Bytes the server holds per waiting job, without its client buffers. */
 export async function memory({ subject, control, waiting }) {
   const before = await heldBytes(control);
   await fill(subject, waiting);
@@ -12,7 +12,7 @@ export async function memory({ subject, control, waiting }) {
   return { ms: Number.POSITIVE_INFINITY, values: { bytes: (after - before) / waiting } };
 }
 
-/** Processor time of the server for a job's whole life, added in bulk and drained at concurrency 100. */
+/** CPU time of the server for the whole life of a job, added in bulk and drained at concurrency 100. */
 export async function cpu({ subject, control, jobs }) {
   const before = await busyMicroseconds(control);
   await fill(subject, jobs);

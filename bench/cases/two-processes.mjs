@@ -10,7 +10,7 @@ const CHUNKS_IN_FLIGHT = 4;
 const PATIENCE_MS = 60_000;
 const WORKER = fileURLToPath(new URL('./worker-process.mjs', import.meta.url));
 
-/** From the first add here until the last job is handled there, after as many jobs that only warm both up. */
+/** From the first add in this process until the worker has handled the last job, after as many warm-up jobs. */
 export async function twoProcesses({ subject, entry, place, jobs }) {
   const worker = fork(WORKER, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   try {
@@ -31,7 +31,7 @@ async function pass(worker, subject, jobs) {
   return Number(BigInt(at) - started) / 1e6;
 }
 
-/** Bulk calls of a hundred; the next one waits while four are unanswered. */
+/** Bulk calls of a hundred jobs; the next one waits while four are unanswered. */
 function produce(subject, jobs) {
   return inFlight(Math.ceil(jobs / CHUNK), CHUNKS_IN_FLIGHT, (index) => {
     const start = index * CHUNK;

@@ -1,5 +1,5 @@
 // The worker of two-processes.mjs: after every so many jobs it reports when the last of them started, until it is
-// ended. The monotonic clock is the machine's, so both processes read the same time.
+// killed. The monotonic clock is system-wide, so both processes read the same time.
 import { load } from '../subjects/index.mjs';
 
 const CONCURRENCY = 100;

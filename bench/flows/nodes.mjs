@@ -1,4 +1,4 @@
-// One turn in a process of its own: functions that do nothing. argv: shape, nodes, store ('' for none).
+// One run in its own process: functions that do nothing. argv: shape, nodes, store ('' for none).
 import { Draft } from '../../dist/flow/graph/graph-builder.js';
 import { DEFAULT_OPTIONS } from '../../dist/flow/graph/node-spec.js';
 import { startFlow } from '../../dist/flow/run/start.js';
@@ -21,7 +21,7 @@ async function run(graph, url) {
   if (started.run.counts.done !== graph.ids.length) throw new Error('not every node is done');
 }
 
-// Warm-up: the compiler works beside us for the first rounds, and its time would count as ours.
+// Warm-up: the compiler runs in parallel during the first rounds, and its CPU time would count as ours.
 for (let round = 0; round < 4; round++) await run(graphOf(10_000), '');
 const graph = graphOf(n);
 const cpu = process.cpuUsage();

@@ -1,5 +1,5 @@
-// npm run bench:flows -- [--quick] [inMemory|durable|commands|skewed|cached …]: flows of ours beside make, ninja and snakemake,
-// in one run. Read the ratios.
+// npm run bench:flows -- [--quick] [inMemory|durable|commands|skewed|cached …]: our flows next to make, ninja and
+// snakemake, in one run. Read the ratios.
 import { spawnSync } from 'node:child_process';
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,7 +30,7 @@ function nodes(shape, n, store) {
   return JSON.parse(stdout);
 }
 
-/** Appends of one page, each with its fdatasync: what a chain of durable commits cannot beat. */
+/** Appends of one page, each with an fdatasync: the limit for a chain of durable commits. */
 function fdatasyncRate() {
   const file = openSync(join(dir, 'sync'), 'w');
   const page = Buffer.alloc(4_096, 1);
@@ -102,7 +102,7 @@ function writeAll(n, needs, command) {
   );
 }
 
-/** Start-up counts most in small graphs: they are run more often, and beside a Node that does nothing. */
+/** Start-up matters most in small graphs, so they run in more rounds, next to a Node process that does nothing. */
 function commands() {
   const names = Object.keys(RUNNERS);
   const sizes = quick ? [100, 1_000] : [100, 400, 4_000];
@@ -129,7 +129,7 @@ function commands() {
   }
 }
 
-/** One long leaf behind two short nodes, among many short ones that stand first in the file; all times in `unit` seconds. */
+/** One long leaf after two short nodes, among many short ones that come first in the file; all times in `unit` seconds. */
 function skewedGraph(short, unit) {
   const sleep = (units) => `sleep ${(units * unit).toFixed(3)}`;
   const nodes = Object.fromEntries(Array.from({ length: short }, (_, i) => [`s${i}`, { run: sleep(1) }]));
@@ -141,7 +141,7 @@ function skewedGraph(short, unit) {
   };
 }
 
-/** With short nodes, the start of the runner and of each `sleep` is a part of the measure; with long ones it is not. */
+/** With short nodes, the start of the runner and of each `sleep` is part of the measurement; with long ones it is not. */
 function skewed() {
   const short = 60;
   head('one long leaf, -j 4', 'a short node, s', 'seconds', 'max(critical path, work / N)', 'ratio');

@@ -1,4 +1,4 @@
-// The shapes of graphs, as edges between numbered nodes; the same seed gives the same graph.
+// Graph shapes, as edges between numbered nodes; the same seed gives the same graph.
 export const SHAPES = {
   chain: (n) => pairs(n - 1, (i) => [i, i + 1]),
   fan: (n) => pairs(n - 2, (i) => [0, i + 1]).concat(pairs(n - 2, (i) => [i + 1, n - 1])),

@@ -1,5 +1,5 @@
-// A backlog of a million jobs: how soon its first worker gets something, and what the server's memory does meanwhile.
-// `node bench/grpc/backlog.mjs [JOBS]`
+// A backlog of a million jobs: how soon the first worker gets one, and how much memory the server uses meanwhile. `node
+// bench/grpc/backlog.mjs [JOBS]`
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// A client stream as real clients put it on the wire, one message to a DATA frame, written by hand at full speed: the
-// frames are made before the clock starts, so that what is measured is the server.
+// A client stream as real clients send it, one message per DATA frame, written by hand at full speed: the frames are
+// built before the clock starts, so that only the server is measured.
 import { connect } from 'node:net';
 import { JobWriter } from '../../dist/grpc/lakh/writer.js';
 

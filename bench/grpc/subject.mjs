@@ -1,11 +1,11 @@
-// One server in a process of its own. The parent asks it over IPC for its CPU time.
+// One server in its own process. The parent asks it over IPC for its CPU time.
 import { fileURLToPath } from 'node:url';
 import { DEFAULT_SPEC } from '../../dist/job/spec.js';
 
 const [, , kind, ...rest] = process.argv;
 const file = fileURLToPath(new URL('../../proto/lakh/lakh.proto', import.meta.url));
 
-/** A store that keeps nothing: what is left is the cost of the protocol. */
+/** A store that keeps nothing, so that only the cost of the protocol remains. */
 function nullStore(jobs) {
   const created = { outcome: 'created' };
   let given = 0;
@@ -36,7 +36,7 @@ function nullStore(jobs) {
     },
     settle: async (_queue, all) => all.map(() => true),
     reportSuccess: async (_queue, ids) => ids.map(() => true),
-    // A worker that comes finds all of them again.
+    // A worker that joins finds all of them again.
     join: async () => {
       given = 0;
     },
@@ -117,7 +117,7 @@ async function bareGrpcJs(jobs) {
   });
 }
 
-/** The least any server on node:http2 can do: it reads, or writes ready-made messages, and looks at nothing. */
+/** The minimum for any server on node:http2: it reads, or writes prebuilt messages, and parses nothing. */
 async function bareHttp2(jobs) {
   const { createServer } = await import('node:http2');
   const { framedJobs } = await import('./wire.mjs');

@@ -1,4 +1,4 @@
-// A load generator for gRPC streams that costs next to nothing: bare HTTP/2, messages framed ahead, many to a write.
+// A load generator for gRPC streams with very little overhead: bare HTTP/2, prebuilt messages, many per write.
 import { connect } from 'node:http2';
 import { JobWriter } from '../../dist/grpc/lakh/writer.js';
 
@@ -46,14 +46,14 @@ export function call(session, path, names) {
   return { stream, status };
 }
 
-/** Writes all buffers, at the pace of the reader. */
+/** Writes all buffers, as fast as the reader accepts them. */
 export async function pour(stream, buffers) {
   for (const buffer of buffers) {
     if (!stream.write(buffer)) await new Promise((resolve) => stream.once('drain', resolve));
   }
 }
 
-/** Counts the messages that arrive and hands each to `take(buffer, start, end)`. */
+/** Counts the messages that arrive and passes each to `take(buffer, start, end)`. */
 export function count(stream, take = () => {}) {
   const state = { seen: 0, rest: Buffer.alloc(0) };
   stream.on('data', (chunk) => {
@@ -71,7 +71,7 @@ export function count(stream, take = () => {}) {
   return state;
 }
 
-/** A framed JobResult for each framed job of a buffer: the id field is copied as it is. */
+/** A framed JobResult for each framed job of a buffer: the id field is copied unchanged. */
 export function reportOf(buffer, start, name) {
   const idEnd = start + 2 + buffer[start + 1];
   const id = buffer.subarray(start, idEnd);

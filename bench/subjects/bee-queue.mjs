@@ -1,4 +1,4 @@
-// The settings its documentation lists for throughput: no events, nothing kept, saveAll for many.
+// The settings that its documentation recommends for throughput: no events, nothing kept, saveAll for bulk.
 import Queue from 'bee-queue';
 
 const LEAN = {

@@ -1,4 +1,4 @@
-/** Turns `send(items)` into a call for one item: whatever is asked for in the same tick goes out together. */
+/** Turns `send(items)` into a function for one item: calls of the same tick are sent together. */
 export function coalesce(send) {
   let waiting;
   return (item) => {

@@ -2,12 +2,12 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { OURS } from './index.mjs';
 
-/** The benchmark's Redis keeps nothing on purpose; whatever else goes wrong in the background is shown. */
+/** The benchmark's Redis deliberately persists nothing; all other background errors are shown. */
 function onError(error, what) {
   if (!error.message.includes('no persistence')) process.stderr.write(`crore: ${what}: ${error.message}\n`);
 }
 
-/** `options.verb` chooses between raw tasks (push), jobs with a record (add), and such that are forgotten when done. */
+/** `options.verb` selects raw tasks (push), jobs with a record (add), or jobs whose record is removed when they are done. */
 export async function open(place, { verb }) {
   const { open: openStore } = await import(pathToFileURL(resolve(OURS)).href);
   const crore = await openStore(place.url, { onError });

@@ -1,6 +1,6 @@
-// A group runs one job at a time. As many groups as handlers is where it is fastest: with ten times as many it drains
-// eight times slower, with fewer the handlers starve. Its automatic batching is on where throughput is measured and
-// off where latency is, since a batch waits to fill.
+// A group runs one job at a time. It is fastest with as many groups as handlers: with ten times as many it drains eight
+// times slower, with fewer the handlers starve. Its automatic batching is on where throughput is measured and off where
+// latency is, since a batch waits until it is full.
 import { Queue, Worker } from 'groupmq';
 import { Redis } from 'ioredis';
 

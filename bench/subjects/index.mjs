@@ -1,5 +1,5 @@
-// Who takes part. Ours comes three times: raw tasks, jobs kept for an hour after their end (our default), and jobs that are
-// forgotten when done, as the peers on Redis are told to do; a module without its package is left out.
+// The subjects. Ours appears three times: raw tasks, jobs kept for an hour after they end (our default), and jobs
+// removed when done, as the peers on Redis are configured; a subject whose package is not installed is skipped.
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,15 +20,15 @@ export const SUBJECTS = [
   { name: 'plainjob', file: 'plainjob.mjs', stores: ['sqlite'] },
   { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
   { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },
-  // A family is measured by itself: these take and finish tasks by hand.
+  // A family is measured separately: these subjects take and finish tasks by hand.
   { name: 'worqr', file: 'worqr.mjs', stores: ['redis'], ours: true, family: 'worqr', options: { verb: 'worqr' } },
   { name: "original's shape", file: 'worqr-shape.mjs', stores: ['redis'], family: 'worqr' },
 ];
 
-/** Where our own library is; another build can be measured by naming its file. */
+/** The path of our own library; CRORE_DIST selects another build to measure. */
 export const OURS = process.env.CRORE_DIST ?? fileURLToPath(new URL('../../dist/index.js', import.meta.url));
 
-/** The subject's module: `open(place)` gives enqueueOne, enqueueMany, work, pending and close. */
+/** The subject's module: `open(place)` returns enqueueOne, enqueueMany, work, pending and close. */
 export function load(subject) {
   return import(new URL(subject.file, import.meta.url));
 }

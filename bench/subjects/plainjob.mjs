@@ -1,5 +1,6 @@
-// Its queue sets WAL and synchronous=NORMAL by itself. A worker runs one job at a time, so concurrency is that many
-// workers; they share the process, and its default poll of one second is shortened so that latency is not the sleep.
+// Its queue sets WAL and synchronous=NORMAL itself. A worker runs one job at a time, so the concurrency is the number
+// of workers; they share the process, and its default poll interval of one second is shortened so that it does not
+// dominate the latency.
 import Database from 'better-sqlite3';
 import { better, defineQueue, defineWorker, JobStatus } from 'plainjob';
 
@@ -8,7 +9,7 @@ const POLL_MS = 10;
 const ignore = () => {};
 const logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
-/** Fails when the compiled half of better-sqlite3 is missing. */
+/** Fails when the compiled part of better-sqlite3 is missing. */
 export function probe() {
   new Database(':memory:').close();
 }

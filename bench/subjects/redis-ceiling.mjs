@@ -1,5 +1,5 @@
-// The least that Redis allows for work that survives its worker: variadic LPUSH, a script that moves a hundred items
-// from a list to a hash of leases, and one that drops a hundred leases. No ids, retries, times or priorities.
+// The minimum that Redis needs for work that survives its worker: variadic LPUSH, a script that moves a hundred items
+// from a list to a hash of leases, and one that deletes a hundred leases. No ids, retries, times or priorities.
 import { coalesce } from './coalesce.mjs';
 import { connect } from './root.mjs';
 
@@ -7,7 +7,7 @@ const BATCH = 100;
 const LANES = 8;
 const BLOCK_SECONDS = 1;
 
-// KEYS: list, leases. ARGV: how many, number of the first lease. Reply: the items.
+// KEYS: list, leases. ARGV: number of items, number of the first lease. Reply: the items.
 const CLAIM = `
 local items = redis.call('RPOP', KEYS[1], ARGV[1])
 if not items then return {} end
@@ -19,7 +19,7 @@ end
 redis.call('HSET', KEYS[2], unpack(leases))
 return items`;
 
-// KEYS: leases. ARGV: how many, number of the first lease. Reply: how many were held.
+// KEYS: leases. ARGV: number of leases, number of the first lease. Reply: how many were held.
 const ACK = `
 local leases = {}
 for i = 1, ARGV[1] do leases[i] = ARGV[2] + i end
@@ -77,7 +77,7 @@ async function runBatch(state) {
   return true;
 }
 
-/** One item by a blocking move, which is its lease as well; closing cuts the wait short. */
+/** Takes one item with a blocking move, which is also its lease; closing interrupts the wait. */
 async function runSingle(state) {
   const { client, blocking, keys, onJob } = state;
   const item = await blocking.blmove(keys.list, keys.single, 'RIGHT', 'LEFT', BLOCK_SECONDS).catch((error) => {

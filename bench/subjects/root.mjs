@@ -1,4 +1,4 @@
-// Packages of the library under test, so that ceilings use the very drivers it uses.
+// Packages of the library under test, so that ceilings use exactly the drivers it uses.
 import { createRequire } from 'node:module';
 
 const OLDEST_SQLITE = '3.51.3';
@@ -10,7 +10,7 @@ export function connect({ host, port }) {
   return new Redis({ host, port, maxRetriesPerRequest: null });
 }
 
-/** The driver and the settings that the library takes by itself. */
+/** The driver and settings that the library uses itself. */
 export function openSqlite(file) {
   const { DatabaseSync } = sqlite();
   const db = new DatabaseSync(file);
@@ -18,13 +18,13 @@ export function openSqlite(file) {
   return db;
 }
 
-/** `node:sqlite` where its SQLite is new enough for the library, else the packaged twin. */
+/** `node:sqlite` if its SQLite is new enough for the library, else the packaged equivalent. */
 function sqlite() {
   try {
     const builtIn = require('node:sqlite');
     if (versionOf(builtIn).localeCompare(OLDEST_SQLITE, 'en', { numeric: true }) >= 0) return builtIn;
   } catch {
-    // This Node has none.
+    // This Node version has none.
   }
   return require('@photostructure/sqlite');
 }

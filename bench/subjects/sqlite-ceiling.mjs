@@ -1,5 +1,5 @@
-// The least that SQLite allows for the same: prepared statements, a hundred rows to a transaction, synchronous=FULL.
-// The claim of the next batch and the removal of the last one share a commit.
+// The minimum that SQLite needs for the same: prepared statements, a hundred rows per transaction, synchronous=FULL.
+// The claim of the next batch and the removal of the previous one share a commit.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { coalesce } from './coalesce.mjs';
 import { openSqlite } from './root.mjs';

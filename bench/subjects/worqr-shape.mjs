@@ -1,4 +1,5 @@
-// The shape of the original, written anew: a MULTI per verb and a round trip each, three of them for a task's life.
+// The design of the original, reimplemented: one MULTI and one round trip per verb, three of them for the life of a
+// task.
 import { randomUUID } from 'node:crypto';
 import { connect } from './root.mjs';
 

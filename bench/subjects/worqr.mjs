@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { sleep } from '../wait.mjs';
 import { OURS } from './index.mjs';
 
-/** The Worqr class as an application uses it: one call per task, so many loops at once. */
+/** The Worqr class as an application uses it: one call per task, in `concurrency` parallel loops. */
 export async function open(place) {
   const { Worqr } = await import(new URL('worqr/index.js', pathToFileURL(resolve(OURS))).href);
   const worqr = new Worqr(place.url);
@@ -29,7 +29,7 @@ export async function open(place) {
     async work(concurrency, onJob) {
       await worqr.startWorker();
       await worqr.startWork(queue);
-      // The heartbeat thread is part of the start-up, which is not measured: it loads its modules now.
+      // The heartbeat thread loads its modules now; that is part of the start-up, which is not measured.
       await sleep(1_000);
       const loops = Promise.all(Array.from({ length: concurrency }, () => loop(onJob)));
       return { close: () => loops };

@@ -7,7 +7,7 @@ import { DEFAULT_URL, parseStoreUrl } from '../store/url.js';
 import { Output } from './output.js';
 import { type About, parse, storeOptions, withExamples } from './program.js';
 
-/** What every command that talks to a store was asked. */
+/** Options of every command that talks to a store. */
 export interface StoreOptions {
   store?: string;
   json?: boolean;
@@ -20,26 +20,26 @@ export interface CommandSession {
 
 const codes = new WeakMap<Command, number>();
 
-/** Gives a command its work, which answers with an exit code. Its arguments are those of the line, then the options. */
+/** Sets a command's action, which resolves with an exit code. It receives the command's arguments, then the options. */
 export function action<Args extends unknown[]>(command: Command, act: (...args: Args) => Promise<number>): Command {
   return command.action(async (...args) => {
     codes.set(command, await act(...(args as unknown as Args)));
   });
 }
 
-/** Runs a command line; the exit code is that of the action it came to. */
+/** Runs a command line; returns the exit code of the action that ran. */
 export async function answer(command: Command, argv: string[]): Promise<number> {
   await parse(command, argv);
   return [command, ...command.commands].map((each) => codes.get(each)).find((code) => code !== undefined) ?? 0;
 }
 
-/** A command below another one, such as `ls` of `crore queue`, with the options of all that talk to a store. */
+/** A subcommand, such as `ls` of `crore queue`, with the options of all commands that talk to a store. */
 export function subcommand(parent: Command, usage: string, about: Omit<About, 'name'>): Command {
   const command = parent.command(usage).description(about.summary);
   return storeOptions(withExamples(command, about.examples));
 }
 
-/** Opens the store that the options name, and closes it whatever happens. Nothing is opened for a line that makes no sense. */
+/** Opens the store named by the options, and always closes it. An invalid command line is refused before anything is opened. */
 export async function withStore(
   options: StoreOptions,
   work: (session: CommandSession) => Promise<number>,
@@ -55,14 +55,14 @@ export async function withStore(
   }
 }
 
-/** The library is loaded here: what needs no store does without it. */
+/** Loads the library only here, so that commands without a store do not load it. */
 export async function openCrore(url: string, options: OpenOptions): Promise<Crore> {
   const { open } = await import('../index.js');
-  // `ps` shows the command line to everybody on the machine.
+  // `ps` shows the command line to every user of the machine.
   return open(hideFromProcessList(url), options);
 }
 
-/** The URL itself, or the first line of the file it names as `@FILE`: a place for passwords that no list of processes shows. */
+/** The URL itself, or the first line of the file named by `@FILE`, which keeps passwords out of the process list. */
 export function storeUrl({ store }: StoreOptions): string {
   const advice = adviceOnSecret('--store', store);
   if (advice !== undefined) process.stderr.write(`crore: warning: ${advice}\n`);
@@ -80,12 +80,12 @@ export function readStoreUrl(url: string): string {
   }
 }
 
-/** The store that was named, if any was. */
+/** The store that was given, if any. */
 export function givenStore(options: StoreOptions): string | undefined {
   return options.store === undefined && !process.env.CRORE_STORE ? undefined : hideFromProcessList(storeUrl(options));
 }
 
-/** Advice for whoever gave a secret as a flag, which everybody on the machine can read until the process has hidden it. */
+/** A warning for users who pass a secret as a flag, which every user of the machine can read until the process has hidden it. */
 export function adviceOnSecret(flag: '--store' | '--token', value: unknown): string | undefined {
   if (typeof value !== 'string' || (flag === '--store' && redactUrl(value) === value)) return undefined;
   const [what, instead] =
@@ -93,13 +93,13 @@ export function adviceOnSecret(flag: '--store' | '--token', value: unknown): str
   return `the ${what} in ${flag} is in the list of processes for a moment: give ${instead} instead`;
 }
 
-/** The same URL, out of the sight of `ps` where it holds a password. */
+/** Returns the same URL, and hides it from `ps` if it contains a password. */
 export function hideFromProcessList(url: string): string {
   if (redactUrl(url) !== url) process.title = 'crore';
   return url;
 }
 
-/** Whoever only looks must not make an empty store by a slip of the pen. */
+/** A read-only command must not create an empty store because of a typo. */
 export function mustExist(url: string): void {
   const parsed = parseStoreUrl(url);
   if (parsed.kind !== 'sqlite' || parsed.file === ':memory:' || existsSync(parsed.file)) return;

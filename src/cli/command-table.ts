@@ -1,4 +1,4 @@
-/** What a command's file exports: the exit code is its answer. */
+/** What a command's file exports; `run` resolves with the exit code. */
 export interface Command {
   run(argv: string[]): Promise<number>;
 }
@@ -8,11 +8,11 @@ interface Listed {
   /** Arguments and one sentence, for `crore --help`. */
   usage: string;
   summary: string;
-  /** Loaded only when it is asked for: no command pays for another one's imports. */
+  /** Loaded on demand, so that no command loads the imports of another. */
   load: () => Promise<Command>;
 }
 
-/** Every command, in the order of the help. To add one: a file beside this one that exports `run`, and a row here. */
+/** Every command, in the order of the help. To add one, add a file next to this one that exports `run`, and a row here. */
 export const COMMANDS: readonly Listed[] = [
   {
     name: 'serve',

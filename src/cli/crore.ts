@@ -1,6 +1,6 @@
 import { main } from './main.js';
 
-/** The program behind `bin/crore`: what was printed goes out, then the process ends, whatever else is still open. */
+/** The program behind `bin/crore`: flushes the output, then ends the process, whatever is still open. */
 void main(process.argv.slice(2)).then(leave);
 
 function leave(): void {

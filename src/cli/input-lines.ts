@@ -3,8 +3,8 @@ import { CroreError } from '../errors.js';
 const LINE_END = 10;
 
 /**
- * The lines of a stream as bytes, in groups as they arrive: whoever pipes a log gets each line through at once, and a large
- * file never stands in memory. Empty lines are left out; one longer than `limit` is refused before it is all there.
+ * The lines of a stream as bytes, in groups as they arrive: each line of a piped log gets through at once, and a large file is
+ * never held in memory as a whole. Empty lines are left out; a line longer than `limit` is refused before it is read completely.
  */
 export async function* lineGroups(input: AsyncIterable<Buffer>, limit: number): AsyncGenerator<Buffer[]> {
   let rest: Buffer[] = [];

@@ -5,7 +5,7 @@ import { print } from './output.js';
 
 const BAD_USAGE = 2;
 
-/** The command line: the only place that reads argv, hears signals and ends the process. */
+/** The command line: the only place that reads argv, handles signals and ends the process. */
 export async function main(argv: string[]): Promise<void> {
   const [command, ...rest] = argv;
   try {

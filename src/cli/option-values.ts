@@ -2,7 +2,7 @@ import { checkInteger, describe } from '../engine/check.js';
 import { CroreError } from '../errors.js';
 import { milliseconds } from '../job/duration.js';
 
-/** Values of options as they stand on a command line; each error names the option. Absent stays absent. */
+/** Parses option values from a command line; each error names the option. Undefined stays undefined. */
 
 export function whole(text: string | undefined, what: string, low: number, high?: number): number | undefined {
   if (text === undefined) return undefined;
@@ -15,7 +15,7 @@ export function duration(text: string | undefined, what: string): number | undef
 
 const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?$/i;
 
-/** A moment such as `2026-12-24T18:00Z`; without a zone it is local time. */
+/** A time such as `2026-12-24T18:00Z`; without a zone it is local time. */
 export function time(text: string | undefined, what: string): Date | undefined {
   if (text === undefined) return undefined;
   const moment = new Date(ISO.test(text) ? text : Number.NaN);

@@ -1,6 +1,6 @@
 import { showItem } from '../process/log.js';
 
-/** Prints text; a reader that is gone, as after `| head -1`, is no error. */
+/** Prints text; a closed reader, as after `| head -1`, is not an error. */
 export function print(text: string): void {
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => {});
   process.stdout.write(text);
@@ -9,16 +9,16 @@ export function print(text: string): void {
 export interface Column<Row> {
   title: string;
   of: (row: Row) => string | number;
-  /** How it looks on a terminal that has colours. */
+  /** The colour on a terminal that supports colours. */
   colour?: (row: Row) => Colour | undefined;
 }
 
 export type Colour = 'red' | 'green' | 'yellow' | 'dim';
 const CODES: Record<Colour, number> = { red: 31, green: 32, yellow: 33, dim: 2 };
 
-/** What a command has to say: a JSON object a line for programs, short aligned text for people. */
+/** The output of a command: one JSON object per line for programs, short aligned text for people. */
 export class Output {
-  /** Nobody reads any more, as after `| head -1`: whoever only lists may stop, whoever works goes on in silence. */
+  /** The reader is gone, as after `| head -1`: commands that only list may stop, others continue silently. */
   closed = false;
   readonly #colours = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
 
@@ -28,7 +28,7 @@ export class Output {
     });
   }
 
-  /** One thing, as an object or as a line of text. */
+  /** Prints one item, as an object or as a line of text. */
   say(object: object, text: string): void {
     this.write(this.json ? JSON.stringify(object) : text);
   }
@@ -37,7 +37,7 @@ export class Output {
     if (!this.closed) process.stdout.write(`${line}\n`);
   }
 
-  /** A line for people about what the output does not show; programs find it in the objects. */
+  /** Prints a note for people that is not part of the output; programs find it in the objects. */
   remark(text: string): void {
     if (!this.json) process.stderr.write(`crore: ${text}\n`);
   }
@@ -46,7 +46,7 @@ export class Output {
     return this.#colours && colour ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text;
   }
 
-  /** A table that is written page by page; the first page sets the widths. */
+  /** Prints a table page by page; the first page sets the column widths. */
   table<Row>(columns: readonly Column<Row>[], object: (row: Row) => object): (rows: readonly Row[]) => void {
     let widths: number[] | undefined;
     return (rows) => {
@@ -71,7 +71,7 @@ export class Output {
     };
   }
 
-  /** Names and values below each other. */
+  /** Prints names and values, one pair per line. */
   fields(pairs: readonly (readonly [name: string, value: string | undefined])[]): void {
     const known = pairs.filter(([, value]) => value !== undefined);
     const width = Math.max(...known.map(([name]) => name.length));
@@ -79,12 +79,12 @@ export class Output {
   }
 }
 
-/** Cells as wide as their column, numbers to the right. */
+/** Pads cells to the width of their column, with numbers aligned right. */
 function aligned(cells: readonly string[], widths: readonly number[], values: readonly unknown[]): string[] {
   return cells.map((cell, i) => (typeof values[i] === 'number' ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)));
 }
 
-/** Text that somebody else chose, made fit for a terminal: on one line, nothing that moves a cursor. */
+/** Makes text from others safe for a terminal: one line, no control sequences. */
 export function printable(text: string, most = 200): string {
   return showItem(Buffer.from(text), most);
 }

@@ -8,11 +8,11 @@ export interface About {
   /** Such as `crore push`. */
   name: string;
   summary: string;
-  /** Command lines that teach, each with what it does. */
+  /** Example command lines, each with an explanation. */
   examples: readonly (readonly [line: string, what: string])[];
 }
 
-/** A command line with the habits of this house: unknown options are refused in one line, help ends with examples. */
+/** A command with the conventions of this program: unknown options are refused in one line, help ends with examples. */
 export function program({ name, summary, examples }: About): Command {
   return withExamples(quiet(new Command(name).description(summary)), examples);
 }
@@ -23,7 +23,7 @@ export function withExamples(command: Command, examples: About['examples']): Com
   return command.addHelpText('after', `\nExamples:\n${shown.join('\n')}`);
 }
 
-/** Errors are thrown, not printed; also of subcommands, which `command.command()` makes with these settings. */
+/** Throws errors instead of printing them; also for subcommands, which `command.command()` creates with these settings. */
 function quiet(command: Command): Command {
   return command
     .exitOverride()
@@ -32,7 +32,7 @@ function quiet(command: Command): Command {
     .showHelpAfterError(false);
 }
 
-/** The options every command that talks to a store has. */
+/** The options of every command that talks to a store. */
 export function storeOptions(command: Command): Command {
   return command
     .option(
@@ -42,7 +42,7 @@ export function storeOptions(command: Command): Command {
     .option('--json', 'Print one JSON object a line.');
 }
 
-/** Runs a command line to its exit code. `action` gives back the code of the command it ran. */
+/** Runs a command line. `action` returns the exit code of the command that ran. */
 export async function parse(command: Command, argv: string[]): Promise<void> {
   try {
     await command.parseAsync(argv, { from: 'user' });

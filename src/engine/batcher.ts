@@ -1,14 +1,14 @@
-/** Callers of a batch that go on at once where the store is elsewhere. */
+/** How many callers of a batch are answered at once when the store is remote. */
 const WAVE = 50;
 
 export interface BatchLimits {
   items: number;
   bytes: number;
-  /** How many calls to the store run at once: with one, calls are synchronous and the fewest batches are the best. */
+  /** How many store calls may run at once. With 1, calls are synchronous, and fewer batches are better. */
   parallel: number;
 }
 
-/** The answer to a batch, for some of its callers. */
+/** The result of a batch, shared by some of its callers. */
 interface Wave<Out> {
   answer: Promise<Answers<Out>>;
   resolve: (results: Answers<Out>) => void;
@@ -18,8 +18,8 @@ interface Wave<Out> {
 type Answers<Out> = readonly (Out | Error)[];
 
 /**
- * Calls made one by one in a turn of the event loop go out as one. Batches do not wait for each other: several may be
- * under way, and a failure concerns the calls of its own batch only. A result that is an Error rejects its own call.
+ * Combines the calls made within one turn of the event loop into one store call. Batches do not wait for each other: several may
+ * be in flight, and a failure affects only the calls of its own batch. A result that is an Error rejects its own call.
  */
 export class Batcher<In, Out> {
   readonly #wave: number;
@@ -39,7 +39,7 @@ export class Batcher<In, Out> {
   add(item: In): Promise<Out> {
     const place = this.#items.push(item) - 1;
     if (place >= this.#waves.length * this.#wave || place === 0) this.#waves.push(makeWave());
-    // Made from one promise for many: half the price of one for each.
+    // Derived from one shared promise: half the cost of creating one promise per call.
     const answer = this.#waves.at(-1)!.answer.then((results) => pick(results, place));
     this.#bytes += this.size(item);
     if (this.#items.length >= this.most.items || this.#bytes >= this.most.bytes) {
@@ -69,8 +69,8 @@ export class Batcher<In, Out> {
 }
 
 /**
- * A hundred loops that call, wait and call again would march in step for ever, and the store stand idle while they think: so
- * they go on in waves, the next one when the calls of the last are on their way.
+ * Answering all callers at once would keep a hundred call-and-wait loops in lockstep and leave the store idle while they compute.
+ * So callers are answered in waves, each after the calls triggered by the previous wave are in flight.
  */
 function answer<Out>([wave, ...rest]: Wave<Out>[], results: Answers<Out>): void {
   wave?.resolve(results);

@@ -1,6 +1,6 @@
 import { CroreError } from '../errors.js';
 
-/** Checks of what callers hand in. Each error names the thing; nothing has happened yet when one is thrown. */
+/** Validates arguments from callers. Each error names the offending argument, and is thrown before anything has happened. */
 
 const LONGEST_NAME = 512;
 
@@ -42,7 +42,7 @@ export function checkOneOf<T extends string>(value: unknown, what: string, known
   return value as T;
 }
 
-/** A value in a message: short, and never a way to print a secret payload. */
+/** Formats a value for an error message: short, and without printing a secret payload. */
 export function describe(value: unknown): string {
   if (value === null) return 'null';
   if (typeof value === 'string') return `'${value.length > 40 ? `${value.slice(0, 40)}…` : value}'`;

@@ -8,7 +8,7 @@ interface Waiter {
 }
 
 interface Watch {
-  /** Ids to ask for in this turn of the event loop. */
+  /** Ids to query in this turn of the event loop. */
   fresh: string[];
   ids: Map<string, Set<Waiter>>;
   stop: () => void;
@@ -19,8 +19,8 @@ const SLOW_POLL = 1_000;
 const PAGE = 500;
 
 /**
- * Waits for jobs to end, wherever they run. A signal makes it prompt; a slow poll makes it certain, across lost messages
- * and reconnects.
+ * Waits for jobs to end, in whichever process they run. Signals make it prompt; a slow poll makes it reliable despite lost
+ * messages and reconnects.
  */
 export class CompletionWatch {
   readonly #watches = new Map<string, Watch>();
@@ -28,7 +28,7 @@ export class CompletionWatch {
 
   constructor(private readonly engine: Engine) {}
 
-  /** The ended job, or undefined when its record is gone. Rejects with TIMEOUT. */
+  /** Resolves with the ended job, or with undefined when its record is gone. Rejects with TIMEOUT. */
   wait(queue: string, id: string, timeout: number | undefined): Promise<Job | undefined> {
     return new Promise((resolve, reject) => {
       if (this.#closed) throw new CroreError('CLOSED', 'the connection has been closed');
@@ -74,7 +74,7 @@ export class CompletionWatch {
       if (signal.type === 'finished' && ids.has(signal.id)) this.#look(queue, [signal.id]);
       else if (signal.type === 'reset') this.#ask(queue, [...ids.keys()]);
     });
-    // not unref'd: somebody waits, so the process has something to live for
+    // Not unref'd: a caller is waiting, so the process has to stay alive.
     const timer = setInterval(() => this.#ask(queue, [...ids.keys()]), SLOW_POLL);
     const watch: Watch = { ids, fresh: [], stop, timer };
     this.#watches.set(queue, watch);
@@ -93,14 +93,14 @@ export class CompletionWatch {
     this.#watches.delete(queue);
   }
 
-  /** Waits that begin together ask together. */
+  /** Batches the queries of waits that start in the same turn. */
   #askSoon(queue: string, watch: Watch, id: string): void {
     watch.fresh.push(id);
     if (watch.fresh.length > 1) return;
     setImmediate(() => this.#ask(queue, watch.fresh.splice(0)));
   }
 
-  /** Registers for the signal first and looks afterwards: an end between the two is seen by the look. */
+  /** Subscribes first and reads afterwards, so that the read catches a job that ended in between. */
   #ask(queue: string, ids: string[]): void {
     const { store } = this.engine;
     for (let i = 0; i < ids.length; i += PAGE) {
@@ -108,7 +108,7 @@ export class CompletionWatch {
       store
         .watchForEnd(queue, page)
         .then(() => this.#look(queue, page))
-        .catch(() => {}); // the slow poll asks again, and the caller's timeout bounds it
+        .catch(() => {}); // the slow poll tries again, and the caller's timeout limits the wait
     }
   }
 

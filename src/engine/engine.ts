@@ -7,18 +7,18 @@ import { CompletionWatch } from './completion-watch.js';
 import { Maintenance } from './maintenance.js';
 import { ScheduleRunner } from './schedules/schedule-runner.js';
 
-/** Bytes of a batch after which it goes out early. */
+/** A batch that reaches this many bytes is sent early. */
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Queues whose batchers are kept at hand. */
+/** How many queues keep a cached batcher. */
 const MAX_QUEUES = 10_000;
 
 export interface EngineOptions {
   random?: () => number;
-  /** Told of background trouble that no caller could be told of. */
+  /** Called for background errors that cannot be reported to any caller. */
   onError?: (error: Error, what: string) => void;
 }
 
-/** Decides and batches; everything that touches jobs goes through here to the store. */
+/** Makes the decisions and batches the calls; every operation on jobs goes through the engine to the store. */
 export class Engine {
   readonly maintenance: Maintenance;
   readonly completions: CompletionWatch;
@@ -40,7 +40,7 @@ export class Engine {
   }
 
   add(queue: string, job: NewJob, limits: Capacity): Promise<AddOutcome> {
-    // A job with upstreams may be refused as unknown: that must not befall its neighbours.
+    // A job with upstream jobs may be refused because one is unknown; that must not fail the other jobs of a batch.
     if (job.spec.needs) return this.store.add(queue, [job], limits).then(([outcome]) => outcome!);
     const key = batchKey(queue, limits);
     let batcher = this.#adds.get(key);
@@ -61,7 +61,7 @@ export class Engine {
     return results.flat();
   }
 
-  /** Adds inside a transaction of the caller, through its own connection. */
+  /** Adds jobs inside the caller's transaction, through the caller's own connection. */
   addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity): AddOutcome[] {
     if (!this.store.addIn) {
       throw new CroreError(
@@ -86,7 +86,7 @@ export class Engine {
     return batcher.add(task);
   }
 
-  /** How many of the tasks were accepted: chunk by chunk, in order, until the queue is full. */
+  /** Pushes chunk by chunk, in order, until the queue is full; returns how many tasks were accepted. */
   async pushMany(queue: string, tasks: readonly Bytes[], limits: Capacity): Promise<number> {
     let accepted = 0;
     for (const chunk of chunks(tasks, bytesOf)) {
@@ -103,7 +103,7 @@ export class Engine {
     await this.store.close();
   }
 
-  /** Independent pushes that share a batch: where the whole does not fit, each is tried by itself. */
+  /** Sends independent pushes as one batch; if the whole batch does not fit, tries each push separately. */
   async #pushAll(queue: string, tasks: Bytes[], limits: Capacity): Promise<boolean[]> {
     if (await this.store.push(queue, tasks, limits)) return tasks.map(() => true);
     if (tasks.length === 1) return [false];
@@ -113,7 +113,7 @@ export class Engine {
   }
 }
 
-/** A batcher that is forgotten sends what it has all the same. */
+/** A batcher that is evicted still sends what it holds. */
 function remember<T>(batchers: Map<string, T>, key: string, batcher: T): void {
   if (batchers.size >= MAX_QUEUES) batchers.clear();
   batchers.set(key, batcher);
@@ -131,7 +131,7 @@ function bytesOf(task: Bytes): number {
   return task.length;
 }
 
-/** Pieces that a store takes in one atomic call. */
+/** Splits items into chunks that a store accepts in one atomic call. */
 export function* chunks<T>(items: readonly T[], size: (item: T) => number): Generator<T[]> {
   let chunk: T[] = [];
   let bytes = 0;

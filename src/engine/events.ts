@@ -4,46 +4,46 @@ import { EVENT_TYPES, type EventPage, type EventType, type StoredEvent } from '.
 import { checkOneOf, checkOptions, describe } from './check.js';
 import type { Engine } from './engine.js';
 
-/** Something that happened to a job, in any process. */
+/** An event in the life of a job, from any process. */
 export interface JobEvent {
   type: EventType;
   queue: string;
-  /** Empty for a `gap`: something may be missing here. */
+  /** Empty for a `gap`, which means that events may be missing at this point. */
   id: string;
   at: Date;
-  /** Give it as `after` to go on behind this event. */
+  /** Pass it as `after` to continue behind this event. */
   position: string;
-  /** Of `started`. */
+  /** Set on `started`. */
   attempt?: number;
-  /** Of `progress`. */
+  /** Set on `progress`. */
   progress?: unknown;
-  /** Of `retry`, `lost`, `dead` and `cancelled`. */
+  /** Set on `retry`, `lost`, `dead` and `cancelled`. */
   error?: string;
 }
 
 export interface EventOptions {
-  /** A position from an earlier event: what happened since comes first. Default: from now on. */
+  /** The position of an earlier event; events since then are delivered first. Default: only new events. */
   after?: string;
-  /** Only these types (and `gap`). */
+  /** Delivers only these types (and `gap`). */
   types?: readonly EventType[];
 }
 
-/** Events are recorded for this long after a listener was last heard of, so that it can come back and miss nothing. */
+/** Events are recorded for this long after a listener's last renewal, so that it can reconnect without missing any. */
 const RECORD = 600_000;
 const RENEW = 60_000;
-/** A slow look behind the signals, in milliseconds. */
+/** Interval of the fallback poll for missed signals, in milliseconds. */
 const POLL = 1_000;
 const PAGE = 500;
 
 /**
- * What happens to the jobs of a queue, as an async iterator and as an emitter (`on('done', …)`, `on('event', …)` for all,
- * `on('error', …)`). Nothing is recorded, and nothing paid, unless somebody listens.
+ * The events of a queue's jobs, as an async iterator and as an emitter (`on('done', …)`, `on('event', …)` for all, `on('error',
+ * …)`). Nothing is recorded, and nothing costs anything, without a listener.
  */
 export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   #position: string;
   #closed = false;
   #pumping = false;
-  /** How often something has stirred; sleepers compare. */
+  /** Counts wake-ups; `#sleep` compares it to detect one it has missed. */
   #stirs = 0;
   readonly #sleepers = new Set<() => void>();
   readonly #types: ReadonlySet<EventType> | undefined;
@@ -67,7 +67,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     });
   }
 
-  /** Where one would go on: behind the last event that was handed out. */
+  /** The position behind the last delivered event, to continue from. */
   get position(): string {
     return this.#position;
   }
@@ -82,7 +82,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     this.onClosed();
   }
 
-  /** Every iterator, and the emitter, goes its own way from where it begins. */
+  /** Every iterator, and the emitter, keeps its own position from where it starts. */
   [Symbol.asyncIterator](): AsyncGenerator<JobEvent, void, undefined> {
     return this.#walk({ position: this.#position });
   }
@@ -104,7 +104,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     }
   }
 
-  /** What happened since; nothing once closed, also when the connection went away under the question. */
+  /** Reads the events since a position; undefined once closed, even if the connection was lost during the read. */
   async #next(position: string): Promise<EventPage | undefined> {
     try {
       return await this.engine.store.events.read(this.queue, position, PAGE);
@@ -122,7 +122,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     return { ...event, error: info };
   }
 
-  /** Feeds the listeners from the beginning on, over errors of the store and of the listeners. */
+  /** Delivers events to the listeners from the start position on, continuing after errors of the store and of listeners. */
   #pump(): void {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -143,7 +143,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     })();
   }
 
-  /** A listener that throws is its owner's trouble, not that of the others. */
+  /** An exception in one listener does not affect the others. */
   #tell(name: string, value: JobEvent | Error): void {
     const what = `events of queue '${this.queue}'`;
     if (name === 'error' && this.listenerCount('error') === 0) {
@@ -164,7 +164,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     for (const wake of [...this.#sleepers]) wake();
   }
 
-  /** Until something stirs that has not been seen, or for a while. */
+  /** Waits for a wake-up later than `stirs`, or until the poll interval has passed. */
   async #sleep(stirs: number): Promise<void> {
     if (this.#stirs !== stirs || this.#closed) return;
     await new Promise<void>((resolve) => {
@@ -185,13 +185,13 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   }
 }
 
-/** Positions are numbers, or pairs of numbers. */
+/** Positions are numbers or pairs of numbers. */
 function isLater(one: string, other: string): boolean {
   const [a, b] = [one, other].map((position) => position.split('-').map(Number)) as [number[], number[]];
   return a[0]! > b[0]! || (a[0] === b[0] && (a[1] ?? 0) > (b[1] ?? 0));
 }
 
-/** Has a queue recorded, and follows it from a position or from now on. */
+/** Turns on event recording for a queue, and follows its events from a position or from now on. */
 export async function followEvents(
   engine: Engine,
   queue: string,

@@ -4,19 +4,19 @@ import type { JobPage } from '../store/store.js';
 import { checkOneOf, checkOptions, describe } from './check.js';
 import type { Engine } from './engine.js';
 
-/** Which jobs of a queue are meant; what is left out does not matter. */
+/** Selects jobs of a queue; a field that is left out matches every job. */
 export interface Filter {
-  /** One state or several; each verb has its own default. */
+  /** One state or several; each command has its own default. */
   state?: State | readonly State[];
-  /** How the id begins. */
+  /** Prefix of the job id. */
   id?: string;
-  /** Text in the payload (as JSON), the error, or a header. */
+  /** Text contained in the payload (as JSON), the error, or a header. */
   text?: string;
-  /** The group it belongs to. */
+  /** The job's group. */
   group?: string;
-  /** Added at this moment or later. */
+  /** Added at or after this time. */
   after?: Date | number;
-  /** Added before this moment. */
+  /** Added before this time. */
   before?: Date | number;
 }
 
@@ -27,7 +27,7 @@ export interface ResolvedFilter {
 
 const KNOWN = ['state', 'id', 'text', 'group', 'after', 'before'] as const;
 
-/** Checks a filter; `states` are those the verb can act on, and the default. */
+/** Checks a filter; `states` are the states the command can act on, and the default. */
 export function resolveFilter(filter: Filter, states: readonly State[], what: string): ResolvedFilter {
   checkOptions(filter, KNOWN, what);
   const asked = filter.state === undefined ? states : [filter.state].flat();
@@ -65,11 +65,14 @@ function holds(job: Job, words: string): boolean {
   return Object.values(job.spec.headers ?? {}).some((value) => value.includes(words));
 }
 
-/** Records one call of `list` looks at before it answers with what it has. */
+/** How many records one call of `list` examines before it returns what it has found. */
 const MOST_LOOKED_AT = 5_000;
 const MOST_PAGES = 50;
 
-/** A page of the jobs that match. It may be short of `limit`, or empty, and still have a cursor: there was much to skip. */
+/**
+ * Returns a page of matching jobs. It may have fewer than `limit` jobs, or none, and still have a cursor, when many records did
+ * not match.
+ */
 export async function listMatching(
   engine: Engine,
   queue: string,
@@ -91,19 +94,19 @@ export async function listMatching(
   return { jobs, cursor };
 }
 
-/** Ids per step of a bulk verb. */
+/** Ids per step of a bulk command. */
 const CHUNK = 500;
 
 export interface BulkOptions {
-  /** Told after each step how many jobs were looked at and how many were changed. */
+  /** Called after each step with the number of jobs examined and the number changed. */
   progress?: (seen: number, changed: number) => void;
-  /** Ends the work between two steps. */
+  /** Stops the operation between two steps. */
   signal?: AbortSignal;
 }
 
 export const BULK_KNOWN = ['progress', 'signal'] as const;
 
-/** Does something to every job that matches, step by step; returns how many were changed. */
+/** Applies an action to every matching job, step by step; returns how many were changed. */
 export async function forEachMatching(
   engine: Engine,
   queue: string,

@@ -3,15 +3,15 @@ import { type Duration, milliseconds } from '../job/duration.js';
 import type { QueueLimits, Rate } from '../store/store.js';
 import { checkInteger, checkOptions } from './check.js';
 
-/** How many entries may run at once, and how many may start within a time. */
+/** Limits how many entries run at once, and how many start within a period. */
 export interface LimitOptions {
   concurrency?: number;
-  /** At most `count` starts within `per`, counted from the first of them. */
+  /** At most `count` starts within `per`, measured from the first of them. */
   rate?: { count: number; per: Duration };
 }
 
 export interface QueueLimitOptions extends LimitOptions {
-  /** The same for the jobs of each group (`group` of `add`). */
+  /** The same limits for the jobs of each group (`group` of `add`). */
   group?: LimitOptions;
 }
 

@@ -1,7 +1,7 @@
 import type { Engine } from './engine.js';
 import { sweepQueue } from './sweeper.js';
 
-/** How a queue is looked after while somebody in this process works on it. */
+/** How a queue is swept while this process has a worker on it. */
 export interface SweepPolicy {
   lease: number;
   sweep: number;
@@ -14,7 +14,7 @@ interface MaintenanceTask {
   run: (engine: Engine, queue: string, policy: SweepPolicy) => Promise<void>;
 }
 
-/** Every background duty of a queue. One table, so that nothing runs that is not listed here. */
+/** Every background task of a queue. This table is complete: nothing runs that is not listed here. */
 const TASKS: readonly MaintenanceTask[] = [{ name: 'sweep', every: (policy) => policy.sweep, run: sweepQueue }];
 
 interface WatchedQueue {
@@ -23,13 +23,13 @@ interface WatchedQueue {
   timers: NodeJS.Timeout[];
 }
 
-/** Runs the maintenance of each queue that is worked on here; no task runs twice at once. */
+/** Runs the maintenance of each queue this process works on; a task never runs twice at the same time. */
 export class Maintenance {
   readonly #queues = new Map<string, WatchedQueue>();
 
   constructor(private readonly engine: Engine) {}
 
-  /** Starts maintaining a queue; returns the way to stop. */
+  /** Starts maintaining a queue; returns a function that stops it. */
   watch(queue: string, policy: SweepPolicy): () => void {
     const watched = this.#queues.get(queue) ?? { policies: [], timers: [] };
     this.#queues.set(queue, watched);
@@ -83,7 +83,10 @@ export class Maintenance {
   }
 }
 
-/** What suits all workers of a queue: whoever wants it swept most often, and nobody's job dead before its time. */
+/**
+ * Combines the policies of all workers on a queue: the shortest lease and sweep interval, and the largest crash limit, so that no
+ * job becomes dead too early.
+ */
 function combined(policies: readonly SweepPolicy[]): SweepPolicy {
   return {
     lease: Math.min(...policies.map(({ lease }) => lease)),

@@ -17,35 +17,35 @@ import type {
 import { DEFAULT_SPEC, sharedSpec } from '../job/spec.js';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
 
-/** What may be asked of a job. */
+/** Options of a new job. */
 export interface AddOptions {
-  /** Identity within the queue; default a UUIDv7. A second job with an id that is still known is a duplicate. */
+  /** Identity within the queue; default a UUIDv7. Adding a second job with an id that is still known is a duplicate. */
   id?: string;
-  /** Not before this much time has passed. */
+  /** Run the job no earlier than after this delay. */
   delay?: Duration;
-  /** Not before this moment; one in the past means now. Exclusive with `delay`. */
+  /** Run the job no earlier than this time; a time in the past means now. Exclusive with `delay`. */
   at?: Date | number;
   /** Higher runs first; default 0, from -1000000 to 1000000. */
   priority?: number;
-  /** Attempts that reach a worker before the job is dead; default 5. */
+  /** Deliveries to a worker before the job becomes dead; default 5. */
   attempts?: number;
-  /** Wait between attempts: a duration, or a curve; default exponential from 1 s to 1 h with 20 % jitter. */
+  /** Wait between attempts: a duration or a curve; default exponential from 1 s to 1 h with 20 % jitter. */
   backoff?: Duration | BackoffOptions;
-  /** How long an attempt may take before it counts as failed; default as long as its worker lives. */
+  /** How long an attempt may take before it counts as failed; default: as long as its worker lives. */
   reservation?: Duration;
-  /** Only one job with this key at a time: see `UniqueOptions`. */
+  /** Allows only one job with this key at a time; see `UniqueOptions`. */
   unique?: string | UniqueOptions;
-  /** Jobs that have to end first: ids in this queue, or `{queue, id, on}`. */
+  /** Upstream jobs that have to end first: ids in this queue, or `{queue, id, on}`. */
   needs?: readonly (string | NeedOptions)[];
-  /** Do not start later than this after it was added (or than this moment): it is cancelled instead. */
+  /** Cancels the job unless it starts within this time of being added (or before this moment). */
   expires?: Duration | Date;
-  /** How long, and how many at most in this queue, ended jobs and their results are kept; default 1 h and 1000. */
+  /** How long ended jobs and their results are kept, and how many at most in this queue; default 1 h and 1000. */
   keep?: KeepOptions;
   /** The same for dead jobs; default 30 d and 100000. */
   keepDead?: KeepOptions;
-  /** Jobs of one group take turns with those of others and share the limits set per group (a tenant, an account). */
+  /** The job's group (a tenant, an account): groups take turns, and the jobs of one group share the limits set per group. */
   group?: string;
-  /** Text that travels with the job, such as a trace id. */
+  /** Text stored with the job, such as a trace id. */
   headers?: Record<string, string>;
 }
 
@@ -56,13 +56,13 @@ export type BackoffOptions =
 
 export interface UniqueOptions {
   key: string;
-  /** Until when the key is taken; default `alive`. */
+  /** How long the key stays taken; default `alive`. */
   scope?: UniqueScope;
-  /** Free again after this, whatever the scope says; required for `window`. */
+  /** Frees the key after this time regardless of the scope; required for `window`. */
   ttl?: Duration;
   /**
-   * What a second job does to a first that still waits: `keep` (default) nothing; `extend` starts its delay and `ttl` anew;
-   * `replace` does that and gives it the new payload. With a `delay`, `replace` is a debounce.
+   * What adding a second job does to a first one that still waits: `keep` (default) does nothing; `extend` restarts its delay and
+   * `ttl`; `replace` does the same and also replaces its payload. With a `delay`, `replace` is a debounce.
    */
   mode?: UniqueMode;
 }
@@ -97,7 +97,7 @@ const KNOWN = [
 const HEADER_LIMIT = 16_384;
 const HIGHEST_PRIORITY = 1_000_000;
 
-/** A job fit for a store, from a payload already encoded. `now` is the store's clock. */
+/** Builds a job for the store from an encoded payload. `now` is the store's clock. */
 export function resolveJob(queue: string, payload: Body, options: AddOptions | undefined, now: number): NewJob {
   if (options === undefined) return { id: newId(now), fresh: true, payload, priority: 0, spec: DEFAULT_SPEC };
   checkOptions(options, KNOWN, 'add');

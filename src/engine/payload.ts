@@ -2,14 +2,14 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { CroreError } from '../errors.js';
 import type { Body } from '../job/job.js';
 
-/** A value as it is stored: bytes as they are, everything else as JSON. `what` names it in errors. */
+/** Encodes a value for storage: bytes unchanged, everything else as JSON. `what` names the value in errors. */
 export function encodeValue(value: unknown, what: string, limit: number): Body {
   const body = value instanceof Uint8Array ? value : toJson(value, what);
   checkSize(body, what, limit);
   return body;
 }
 
-/** An empty text is no value. */
+/** An empty text decodes to undefined. */
 export function decodeValue(body: Body): unknown {
   if (body === '') return null;
   return typeof body === 'string' ? JSON.parse(body) : body;
@@ -28,13 +28,15 @@ function toJson(value: unknown, what: string): string {
 }
 
 export function checkSize(body: Body, what: string, limit: number): void {
-  // A character is at most three bytes: the exact count is only needed near the limit.
+  // A character takes at most three bytes, so the exact count is only needed near the limit.
   if (body.length * 3 <= limit) return;
   const size = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   if (size > limit) throw new CroreError('PAYLOAD_TOO_LARGE', `${what} is ${size} bytes, the limit is ${limit}`);
 }
 
-/** The validated value, or BAD_PAYLOAD with the schema's own words. May be synchronous, for most schemas are. */
+/**
+ * Returns the validated value, or throws BAD_PAYLOAD with the schema's own messages. Synchronous when the schema is, as most are.
+ */
 export function validate<T>(schema: StandardSchemaV1<unknown, T>, value: unknown, what: string): T | Promise<T> {
   const result = schema['~standard'].validate(value);
   return result instanceof Promise ? result.then((late) => accept(late, what)) : accept(result, what);

@@ -4,13 +4,13 @@ import { DEFAULT_SPEC } from '../job/spec.js';
 import { type Outcome, release } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
 
-/** What a raw task would have in its record: it gets one when it fails for the first time. */
+/** The spec for the record of a raw task, which it gets when it first fails. */
 const TASK_SPEC = Object.freeze({ ...DEFAULT_SPEC, raw: true });
 
-/** What is needed of a job to settle it. */
+/** The fields of a job that settling it needs. */
 export type ClaimedJob = Pick<Job, 'attempt' | 'crashes' | 'priority' | 'spec'>;
 
-/** A raw task that was claimed, as if it had a record: one delivery, no crash. */
+/** A claimed raw task, as if it had a record: one delivery, no crash. */
 export const CLAIMED_TASK: ClaimedJob = Object.freeze({
   attempt: 1,
   crashes: 0,
@@ -18,18 +18,18 @@ export const CLAIMED_TASK: ClaimedJob = Object.freeze({
   spec: TASK_SPEC,
 });
 
-/** The record of a raw task that has to be remembered. */
+/** Builds the record of a raw task that has to be stored. */
 export function taskRecord(task: Bytes, now: number): NewJob {
   return { id: newId(now), payload: task, priority: 0, spec: TASK_SPEC };
 }
 
-/** What is needed of an entry to settle it; a raw task has no job. */
+/** The fields of an entry that settling it needs; a raw task has no job. */
 export interface Leased {
   lease: Lease;
   job?: ClaimedJob | undefined;
 }
 
-/** Settles an entry that was claimed. A raw task gets a record, unless it is done or goes back as it was. */
+/** Settles a claimed entry. A raw task gets a record, unless it is done or goes back unchanged. */
 export function settlementOf(
   { lease, job, task }: Leased & Pick<Entry, 'task'>,
   outcome: Outcome,
@@ -41,7 +41,7 @@ export function settlementOf(
   return { ...settlement, record: taskRecord(task!, now()) };
 }
 
-/** The one way to give a lease back: to the front of the queue, as if it had not been claimed. */
+/** The only way to return a lease: to the front of the queue, as if the entry had not been claimed. */
 export function returnLease({ lease, job = CLAIMED_TASK }: Leased): Settlement {
   return { lease, move: release(job), spec: job.spec, priority: job.priority };
 }

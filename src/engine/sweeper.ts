@@ -5,10 +5,10 @@ import type { Engine } from './engine.js';
 import type { SweepPolicy } from './maintenance.js';
 import { CLAIMED_TASK, returnLease, taskRecord } from './raw-task.js';
 
-/** Rounds of one sweep: what is left waits for the next. */
+/** Maximum rounds per sweep; what remains waits for the next sweep. */
 const MAX_ROUNDS = 50;
 
-/** Sweeps a queue and decides what becomes of what it finds. */
+/** Sweeps a queue and decides the outcome of the entries it finds. */
 export async function sweepQueue(engine: Engine, queue: string, policy: SweepPolicy): Promise<void> {
   let every = Math.floor(policy.sweep / 2);
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -30,7 +30,7 @@ function decide(engine: Engine, entry: LostEntry, policy: SweepPolicy): Settleme
     return { lease, move: decideJob(engine, entry, job, policy), spec: job.spec, priority: job.priority };
   }
   if (entry.raw || lease.worker.startsWith(SERVER_SESSION)) return returnLease({ lease });
-  // Its crash has to be remembered, also when it goes back.
+  // The crash has to be recorded, even when the task goes back to the queue.
   const record = taskRecord(entry.task, engine.store.now());
   const { spec, priority } = CLAIMED_TASK;
   return { lease, move: lose(CLAIMED_TASK, policy.maxCrashes, lease.worker), spec, priority, record };
@@ -40,6 +40,6 @@ function decideJob(engine: Engine, { lease, why }: LostEntry, job: Job, policy: 
   if (why === 'reservation') {
     return fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
   }
-  // A server that died had not handed this one on: nobody has failed.
+  // The server died before it delivered this job, so no worker has failed.
   return lease.worker.startsWith(SERVER_SESSION) ? release(job) : lose(job, policy.maxCrashes, lease.worker);
 }

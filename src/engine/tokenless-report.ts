@@ -3,19 +3,19 @@ import { type Counted, fail } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
 import type { Engine } from './engine.js';
 
-/** What somebody says about a job without holding a token. */
+/** A report about a job that carries no token. */
 export interface TokenlessReport {
   id: string;
   ok: boolean;
 }
 
 export const REPORTED = 'a worker reported that it failed';
-/** How often a failure is applied anew when the job was delivered again meanwhile. */
+/** How often to reapply a failure when the job was delivered again in the meantime. */
 const TRIES = 3;
 
 /**
- * Reports without a token, first come first served: success ends an active job or one that waits for its retry unanswered;
- * failure acts on an active one only. True where the report counted.
+ * Applies reports without a token; the first one wins. A success ends an active job, or one that waits for its retry without
+ * having been answered; a failure only affects an active job. Returns true for each report that counted.
  */
 export async function report(engine: Engine, queue: string, reports: readonly TokenlessReport[]): Promise<boolean[]> {
   const good = reports.filter(({ ok }) => ok).map(({ id }) => id);
@@ -42,12 +42,12 @@ async function failAll(engine: Engine, queue: string, ids: readonly string[]): P
   return failed;
 }
 
-/** Without a reservation a job is done once it is sent: nobody can fail it. */
+/** A job without a reservation is done once it is sent, so it cannot fail. */
 function mayFail(job: Job | undefined): boolean {
   return job?.state === 'active' && job.spec.reservation > 0;
 }
 
-/** The move of a job in hand whose failure was reported. */
+/** The settlement of an active job whose failure was reported. */
 export function failure(
   job: Counted & Pick<Job, 'worker' | 'token' | 'id' | 'priority' | 'spec'>,
   random: () => number,

@@ -7,7 +7,7 @@ export interface Address {
   port: number;
 }
 
-/** PEM texts: who we are, and whose clients we believe. */
+/** PEM texts: the server's certificate and key, and the CA of trusted clients. */
 export interface TlsMaterial {
   cert: Buffer | string;
   key: Buffer | string;
@@ -16,7 +16,7 @@ export interface TlsMaterial {
   rejectUnauthorized?: boolean;
 }
 
-/** `HOST:PORT`, `:PORT` or `PORT`; without a host both loopbacks are meant, for clients dial either. */
+/** Parses `HOST:PORT`, `:PORT` or `PORT`; without a host it means both loopback addresses, because clients connect to either. */
 export function parseAddress(text: string, what: string): Address[] {
   const match = /^(?:(\[[^\]]+\]|[^:]*):)?(\d{1,5})$/.exec(text.trim());
   const port = Number(match?.[2] ?? Number.NaN);
@@ -35,8 +35,8 @@ export function isLoopback({ host }: Address): boolean {
 }
 
 /**
- * Opens a server on each address, all on the port of the first when that is chosen by the system. A machine without IPv6 has
- * one loopback: that the second is missing is no failure.
+ * Opens a server on each address, all on the port of the first when the system chooses it. A machine without IPv6 has only one
+ * loopback address, so a missing second one is not an error.
  */
 export async function listenAll(addresses: readonly Address[], make: () => Server): Promise<Server[]> {
   const servers: Server[] = [];

@@ -1,10 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http2';
 
-/** Anybody may ask whether the server is well: probes carry no token. */
+/** Health checks need no token, because probes send none. */
 const OPEN = '/grpc.health.v1.Health/';
 
-/** Compares bearer tokens without telling how much of one was right. */
+/** Compares bearer tokens without revealing how much of one was correct. */
 export class TokenCheck {
   readonly #digest: Buffer | undefined;
 

@@ -2,47 +2,47 @@ import type { Engine } from '../engine/engine.js';
 import type { Backoff } from '../job/job.js';
 import type { Heartbeat } from '../worker/heartbeat.js';
 
-/** What a logger has to offer; pino does. */
+/** The logger interface the server needs; pino has it. */
 export interface Log {
   info(fields: object, text: string): void;
   warn(fields: object, text: string): void;
   error(fields: object, text: string): void;
 }
 
-/** Bounds of what a caller may ask for. */
+/** Limits on what a caller may request. */
 export interface ServerLimits {
-  /** Bytes of one message. */
+  /** Maximum bytes of one message. */
   message: number;
-  /** Bytes of the metadata of a call. */
+  /** Maximum bytes of a call's metadata. */
   metadata: number;
-  /** Calls open at once on one connection. */
+  /** Maximum open calls on one connection. */
   streams: number;
   connections: number;
-  /** Bytes of unfinished messages, of all connections together. */
+  /** Maximum bytes of unfinished messages, across all connections. */
   buffered: number;
-  /** Job names of one call. */
+  /** Maximum job names in one call. */
   names: number;
 }
 
-/** What a job of the lakh protocol gets. */
+/** Defaults for jobs of the lakh protocol. */
 export interface LakhPolicy {
   maxRetry: number;
   backoff: Backoff;
 }
 
-/** What all doors of a server share. */
+/** What all interfaces of a server share. */
 export interface ServerContext {
   engine: Engine;
   heartbeat: Heartbeat;
   log: Log;
   limits: ServerLimits;
   lakh: LakhPolicy;
-  /** Sessions of workers and relays. */
+  /** Lease of the sessions of workers and of the server. */
   lease: number;
   heartbeatEvery: number;
-  /** How long jobs may wait for a worker to read them before they are given to others. */
+  /** How long jobs may wait for a worker to read them before they go to other workers. */
   stall: number;
   version: string;
-  /** Takes policy of a queue from now on. */
+  /** Sweeps a queue from now on. */
   keepSwept: (queue: string) => void;
 }

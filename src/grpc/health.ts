@@ -4,13 +4,13 @@ import {
   HealthCheckResponse_ServingStatus as Serving,
 } from '../proto/grpc/health/v1/health_pb.js';
 
-/** How long an answer about the store holds, and how long the store may take for one. */
+/** How long a result about the store is cached, and how long the store may take to answer. */
 const FRESH = 1_000;
 const PATIENCE = 1_500;
 
-/** Whether the server takes calls and its store answers, for whoever asks or watches. */
+/** Whether the server accepts calls and its store answers, for checks and watchers. */
 export class Health {
-  /** Watchers between two looks. */
+  /** Watchers waiting for their next check. */
   readonly #pausing = new Set<() => void>();
   #closing = false;
   #ready = true;
@@ -23,13 +23,13 @@ export class Health {
     private readonly probe: () => Promise<unknown>,
   ) {}
 
-  /** From now on nothing new is taken. */
+  /** From now on, reports the server as not serving. */
   close(): void {
     this.#closing = true;
     for (const goOn of this.#pausing) goOn();
   }
 
-  /** Asks the store, at most once a second and one question at a time. */
+  /** Queries the store, at most once a second and one query at a time. */
   async isReady(): Promise<boolean> {
     if (!this.#closing && performance.now() - this.#askedAt > FRESH) {
       this.#asking ??= this.#ask().finally(() => {
@@ -59,7 +59,7 @@ export class Health {
     this.#askedAt = performance.now();
   }
 
-  /** A store that takes too long is not ready, whatever it says later. */
+  /** A store that takes too long is not ready, whatever it answers later. */
   #patience(): Promise<void> {
     return new Promise((resolve) => {
       const late = () => {
@@ -83,7 +83,7 @@ export class Health {
     return (await this.isReady()) ? Serving.SERVING : Serving.NOT_SERVING;
   }
 
-  /** The status now and at each change, until the watcher leaves. */
+  /** Yields the status now and on each change, until the watcher leaves. */
   async *#watch(service: string, signal: AbortSignal): AsyncGenerator<{ status: Serving }> {
     let last: Serving | undefined;
     while (!signal.aborted) {

@@ -10,20 +10,20 @@ import type { RpcHandlers } from './rpc-handlers.js';
 export interface HttpSetup {
   dispatcher: RpcHandlers;
   admits: (path: string, headers: IncomingMessage['headers']) => boolean;
-  /** Whether the store answers and the server takes calls. */
+  /** Whether the store answers and the server accepts calls. */
   isReady: () => Promise<boolean>;
   newBudget: () => ByteBudget;
   limits: ServerLimits;
   /** How long a client may take for its handshake and for the headers of a request. */
   handshake: number;
   tls: TlsMaterial | undefined;
-  /** Nobody but this machine can reach it, so a name that is not of this machine is a trick. */
+  /** Only this machine can reach the server, so a Host that names another machine is an attack. */
   loopback: boolean;
   log: Log;
 }
 
 const REQUEST_TIMEOUT = 60_000;
-/** Requests that may wait for the answer to an earlier one of their connection. */
+/** How many requests of a connection may wait for the response to an earlier one. */
 const MOST_PIPELINED = 50;
 const HINT = `Crore job server. Calls are POST requests with JSON:
   curl -H 'content-type: application/json' -d '{}' URL/crore.v1.Crore/Stats
@@ -32,7 +32,7 @@ const HINT = `Crore job server. Calls are POST requests with JSON:
 
 type Refused = [status: number, text: string];
 
-/** The same contract over plain HTTP, for curl and pages. */
+/** The same service over plain HTTP, for curl and web pages. */
 export function httpServer(setup: HttpSetup): HttpServer {
   const { tls, limits, handshake } = setup;
   const budgets = new WeakMap<Socket, ByteBudget>();
@@ -62,7 +62,9 @@ export function httpServer(setup: HttpSetup): HttpServer {
   return server as HttpServer;
 }
 
-/** Requests of one connection are served one after the other: a client that sends many and reads no answer costs one. */
+/**
+ * Serves the requests of a connection one after the other, so that a client that sends many and reads no response costs only one.
+ */
 class Turns {
   readonly #last = new WeakMap<Socket, Promise<void>>();
   readonly #waiting = new WeakMap<Socket, number>();
@@ -115,7 +117,7 @@ async function answer(
   return setup.dispatcher.handle(incoming, response);
 }
 
-/** Other people's pages must not speak for whoever reads them. */
+/** Refuses requests from other sites' pages, which must not act on behalf of their visitors. */
 function refusal({ loopback }: HttpSetup, request: IncomingMessage): Refused | undefined {
   const { host = '', origin } = request.headers;
   const authority = authorityOf(host);

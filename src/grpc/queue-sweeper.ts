@@ -3,24 +3,24 @@ import type { SweepPolicy } from '../engine/maintenance.js';
 import { sweepQueue } from '../engine/sweeper.js';
 import type { Log } from './context.js';
 
-/** Queues looked at together. */
+/** How many queues to check at the same time. */
 const STEP = 50;
-/** A queue in which nothing runs or waits for its time is swept every so many rounds, for the sake of what it keeps. */
+/** A queue in which nothing is active, scheduled or blocked is still swept every this many rounds, for its retention limits. */
 const QUIET_ROUNDS = 30;
-/** Every so many rounds, queues that others have made are looked for, and names forgotten that are no longer in the store. */
+/** Every this many rounds, looks for queues created by others, and forgets names that are no longer in the store. */
 const LOOK_ROUNDS = 15;
 
 interface WatchedQueue {
   sweptAt: number;
-  /** It is not looked at before this. */
+  /** The queue is not checked before this time. */
   lookAt: number;
-  /** How long it was left alone the last time nothing was going on in it. */
+  /** How long the queue was skipped the last time nothing was happening in it. */
   pause: number;
-  /** Somebody has asked for it since names were last forgotten. */
+  /** The queue was requested since names were last forgotten. */
   asked: boolean;
 }
 
-/** Sweeps every queue of the store for as long as the server runs, so that clients need not. */
+/** Sweeps every queue of the store while the server runs, so that clients need not. */
 export class QueueSweeper {
   readonly #queues = new Map<string, WatchedQueue>();
   readonly #timer: NodeJS.Timeout;
@@ -50,14 +50,14 @@ export class QueueSweeper {
   }
 
   #start(): void {
-    this.#round ??= this.#tendAll()
-      .catch((error) => this.log.error({ err: error }, 'the queues could not be looked after'))
+    this.#round ??= this.#sweepAll()
+      .catch((error) => this.log.error({ err: error }, 'the queues could not be swept'))
       .finally(() => {
         this.#round = undefined;
       });
   }
 
-  async #tendAll(): Promise<void> {
+  async #sweepAll(): Promise<void> {
     const now = performance.now();
     if (now - this.#lookedAt > LOOK_ROUNDS * this.policy.sweep) {
       this.#refresh(new Set(await this.engine.store.queues()));
@@ -65,7 +65,7 @@ export class QueueSweeper {
     }
     const all = [...this.#queues.keys()].filter((queue) => this.#queues.get(queue)!.lookAt <= now);
     for (let i = 0; i < all.length && !this.#closed; i += STEP) {
-      await Promise.all(all.slice(i, i + STEP).map((queue) => this.#tendOne(queue)));
+      await Promise.all(all.slice(i, i + STEP).map((queue) => this.#sweepOne(queue)));
     }
   }
 
@@ -77,8 +77,8 @@ export class QueueSweeper {
     for (const queue of stored) this.watch(queue);
   }
 
-  /** A queue in which nothing goes on is looked at less and less often, but often enough to see a lease before it ends. */
-  async #tendOne(queue: string): Promise<void> {
+  /** Checks a queue in which nothing happens less and less often, but often enough to notice a lease before it ends. */
+  async #sweepOne(queue: string): Promise<void> {
     const tended = this.#queues.get(queue);
     if (!tended) return;
     try {

@@ -8,7 +8,7 @@ import { ServerReflection as ServerReflectionAlpha } from '../proto/grpc/reflect
 const NOT_FOUND = 5;
 const INVALID_ARGUMENT = 3;
 
-/** Tells tools such as grpcurl what this server understands. */
+/** Tells tools such as grpcurl which services this server has. */
 export class Reflection {
   readonly #files = new Map<string, DescFile>();
   readonly #symbols = new Map<string, DescFile>();
@@ -78,7 +78,7 @@ export class Reflection {
   }
 }
 
-/** A file after all it imports: tools want everything at once. */
+/** A file preceded by everything it imports: tools expect all of it at once. */
 function withImports(file: DescFile, seen = new Set<DescFile>()): DescFile[] {
   if (seen.has(file)) return [];
   seen.add(file);

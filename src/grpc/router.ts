@@ -49,7 +49,7 @@ export class Routes {
   };
 }
 
-/** Errors of ours become statuses by the table of errors; what is unforeseen is logged and not told. */
+/** Translates our errors into statuses by the table of errors; unexpected errors are logged and their details not sent. */
 export function translating(context: Pick<ServerContext, 'log'>): Interceptor {
   const translate = (error: unknown, method: string): ConnectError => {
     if (error instanceof ConnectError) return error;
@@ -70,7 +70,7 @@ export function translating(context: Pick<ServerContext, 'log'>): Interceptor {
   };
 }
 
-/** A stream that was cut short by its caller's deadline ends with that, however its source took the news. */
+/** A stream cut off by its caller's deadline ends with that error, however its source reacted to the abort. */
 async function* guarded<T>(
   messages: AsyncIterable<T>,
   signal: AbortSignal,

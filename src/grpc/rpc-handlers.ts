@@ -14,20 +14,20 @@ import { CallError, STATUS } from './status.js';
 export interface RpcHandlersSetup {
   routes: (router: ConnectRouter) => void;
   interceptors: Interceptor[];
-  /** Bytes of a request message, and of an answer. */
+  /** Maximum bytes of a request message, and of a response. */
   readLimit: number;
   writeLimit: number;
   log: Log;
 }
 
-/** A request whose path and authority have been looked at. */
+/** A request whose path and authority have been checked. */
 export interface Incoming {
   path: string;
   method: string;
   httpVersion: string;
   headers: IncomingHttpHeaders | Http2Headers;
   body: Readable;
-  /** Where its unfinished messages are counted. */
+  /** Counts the bytes of its unfinished messages. */
   budget: ByteBudget;
 }
 
@@ -42,9 +42,9 @@ export class RpcHandlers {
       interceptors: setup.interceptors,
       readMaxBytes: setup.readLimit,
       writeMaxBytes: setup.writeLimit,
-      // A small compressed message can take all of the memory that is left.
+      // A small compressed message could use up all remaining memory.
       acceptCompression: [],
-      // A field that is misspelt must not be dropped without a word.
+      // A misspelt field must not be dropped silently.
       jsonOptions: { ignoreUnknownFields: false },
     });
     setup.routes(router);
@@ -72,7 +72,7 @@ export class RpcHandlers {
     try {
       const header = headersOf(incoming.headers);
       const body = messages.read(/^application\/(grpc|connect\+)/.test(header.get('content-type') ?? ''));
-      // The authority has been looked at and is of no further interest.
+      // The authority has been checked and is no longer needed.
       const url = `http://localhost${path}`;
       const contextValues = undefined as never;
       const answer = await handler({ httpVersion, method, url, header, body, signal: cancel.signal, contextValues });
@@ -100,10 +100,10 @@ function headersOf(all: Incoming['headers']): Headers {
   return headers;
 }
 
-/** The body of a request in whole messages: a library that joins pieces itself joins them one by one. */
+/** Delivers the body of a request in whole messages, because a library that joins pieces itself joins them one by one. */
 class Messages {
   readonly #whole: GrowingBuffer;
-  /** Bytes of whole messages that are counted until the call is over. */
+  /** Bytes of whole messages, counted until the call is over. */
   #held = 0;
   #closed = false;
 
@@ -111,7 +111,7 @@ class Messages {
     private readonly body: Readable,
     private readonly budget: ByteBudget,
     private readonly limit: number,
-    /** The call has one message, which whoever serves it keeps until it has answered. */
+    /** The call has a single message, which its handler keeps until it has responded. */
     private readonly single: boolean,
   ) {
     this.#whole = new GrowingBuffer(budget);
@@ -131,7 +131,7 @@ class Messages {
 
   async *#frames(): AsyncGenerator<Uint8Array> {
     let ready: Buffer[] = [];
-    const rules = { limit: this.limit, budget: this.budget, compressed: true }; // the library refuses them in its own words
+    const rules = { limit: this.limit, budget: this.budget, compressed: true }; // the library refuses them with its own message
     const reader = new FrameReader(rules, (buffer, start, end) => ready.push(buffer.subarray(start - HEAD, end)));
     try {
       for await (const chunk of this.#chunks()) {
@@ -165,7 +165,7 @@ class Messages {
     if (this.#whole.length > 0) yield this.#whole.bytes;
   }
 
-  /** A call that is answered early is not cut off: its answer has to get through. */
+  /** A call that is answered early is not cut off, so that its response gets through. */
   #chunks(): AsyncIterable<Buffer> {
     return this.body.iterator({ destroyOnReturn: false });
   }

@@ -29,7 +29,7 @@ import { RpcHandlers } from './rpc-handlers.js';
 export interface ServerSetup {
   store: Store;
   addresses: readonly Address[];
-  /** Where HTTP/JSON is answered; absent: nowhere. */
+  /** Addresses that serve HTTP/JSON; none if absent. */
   http?: readonly Address[];
   tls?: TlsMaterial;
   token?: string;
@@ -44,27 +44,27 @@ export interface ServerSetup {
   handshake: number;
   /** How long jobs may wait for a worker of the lakh protocol to read them. */
   stall: number;
-  /** How long a shutdown waits for what is in hand. */
+  /** How long a shutdown waits for jobs and calls in progress. */
   grace: number;
-  /** How long any call to the store may take. */
+  /** How long a single store call may take. */
   timeout: number;
   version: string;
   log: Log;
   random?: () => number;
 }
 
-/** The queue that is asked about to see whether the store answers. */
+/** The queue that is queried to check whether the store answers. */
 const PROBED = 'health';
 const SERVICES = ['lakh.Lakh', 'crore.v1.Crore'];
 const POLL = 20;
-/** Unfinished messages of one connection may have this share of what all of them may. */
+/** Unfinished messages of one connection may use one part in this many of the limit for all connections. */
 const CONNECTION_SHARE = 4;
-/** Headers of one call; their bytes are bounded too. */
+/** Maximum headers of one call; their bytes are limited too. */
 const MOST_HEADERS = 2_000;
-/** Connections that speak something else are counted, and told of this often. */
+/** How often, in milliseconds, to log the number of connections that do not speak HTTP/2. */
 const STRANGERS_TOLD = 60_000;
 
-/** The job server: one store behind lakh, crore.v1 and HTTP/JSON. */
+/** The job server: one store served over lakh, crore.v1 and HTTP/JSON. */
 export class Server {
   readonly #setup: ServerSetup;
   readonly #context: ServerContext;
@@ -110,7 +110,7 @@ export class Server {
     this.#dispatcher = new RpcHandlers({
       routes: this.#routes.register,
       interceptors: [translating(this.#context)],
-      // A batch of jobs is one message here, where lakh has one job in each.
+      // A batch of jobs is one message here, whereas lakh has one job per message.
       readLimit: 4 * setup.limits.message,
       writeLimit: LARGEST_ANSWER,
       log,
@@ -118,7 +118,7 @@ export class Server {
     engine.scheduleRunner.watch();
   }
 
-  /** Opens all addresses; the store becomes the server's own and is closed with it. */
+  /** Opens all addresses; the server takes ownership of the store and closes it with itself. */
   static async start(setup: ServerSetup): Promise<Server> {
     const server = new Server(setup);
     try {
@@ -138,7 +138,9 @@ export class Server {
     return this.#pages.map(addressOf);
   }
 
-  /** Not serving at once; what is in hand is finished for a while, the rest released, then all is closed. */
+  /**
+   * Reports not serving at once, gives jobs and calls in progress some time to finish, releases the rest, then closes everything.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -177,7 +179,7 @@ export class Server {
     return server;
   }
 
-  /** What goes wrong with one connection or call ends that one, and never the process. */
+  /** An error of one connection or call ends only that one, never the process. */
   #shielded<T extends { destroy(): unknown }>(listener: (one: T, ...rest: never[]) => void): (one: T) => void {
     return (one: T, ...rest: unknown[]) => {
       try {
@@ -248,7 +250,8 @@ export class Server {
 
   #serve(call: Call): void {
     const { stream, headers, budget } = call;
-    // A client's end and reset that come together leave the runtime waiting for our own end, which may be stuck behind its window.
+    // If a client's end and reset arrive together, the runtime waits for our own end, which may be stuck behind the client's
+    // window.
     stream.once('end', () => {
       if (stream.closed) stream.destroy();
     });
@@ -291,7 +294,7 @@ export class Server {
     await this.#release();
   }
 
-  /** Resolves when no stream is busy any more, or after `ms`. */
+  /** Resolves when no stream is busy, or after `ms`. */
   async #quiet(ms: number): Promise<void> {
     const end = performance.now() + ms;
     while ((this.#lakh.busy || this.#routes.busy) && performance.now() < end) {

@@ -1,6 +1,6 @@
 import { CroreError, ERRORS } from '../errors.js';
 
-/** The status codes of gRPC that this server speaks. */
+/** The gRPC status codes this server uses. */
 export const STATUS = {
   OK: 0,
   CANCELLED: 1,
@@ -21,7 +21,7 @@ export const STATUS = {
 
 export type StatusName = keyof typeof STATUS;
 
-/** A call that ends with a status of its own. */
+/** Ends a call with a given status. */
 export class CallError extends Error {
   constructor(
     readonly status: StatusName,
@@ -31,7 +31,7 @@ export class CallError extends Error {
   }
 }
 
-/** What a caller is told of an error: ours by their table, all else without its inner words. */
+/** How an error is reported to a caller: ours by the table of errors, all others without their message. */
 export function statusOf(error: unknown): { status: StatusName; message: string; code?: string } {
   if (error instanceof CallError) return { status: error.status, message: error.message };
   if (error instanceof CroreError) return { status: ERRORS[error.code].grpc, message: error.message, code: error.code };

@@ -8,7 +8,7 @@ export const DEFAULT_BACKOFF: Backoff = Object.freeze({
   jitter: 0.2,
 });
 
-/** Longest wait any curve may ask for: thirty days. */
+/** Maximum delay of any backoff: thirty days. */
 const LONGEST = 30 * 86_400_000;
 
 /**

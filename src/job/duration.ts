@@ -1,12 +1,12 @@
 import { CroreError } from '../errors.js';
 
-/** Milliseconds, or a text such as `250ms`, `10s`, `5m`, `2h`, `1d`. */
+/** Milliseconds, or a string such as `250ms`, `10s`, `5m`, `2h`, `1d`. */
 export type Duration = number | string;
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const LONGEST = 100 * 365 * 86_400_000;
 
-/** Milliseconds of a duration; `what` is the option's name for the error. */
+/** Converts a duration to milliseconds; `what` is the option's name for the error. */
 export function milliseconds(duration: Duration, what: string): number {
   const value = typeof duration === 'number' ? duration : parse(duration);
   if (!Number.isFinite(value) || value < 0 || value > LONGEST) throw bad(duration, what);

@@ -4,11 +4,11 @@ let used = POOL.length;
 let last = 0;
 let counter = 0;
 
-/** A UUIDv7: time-ordered, also within the millisecond of one process. */
+/** A UUIDv7: ordered by time, and within a process also within one millisecond. */
 export function newId(time: number = Date.now()): string {
   const now = Math.floor(time);
   if (used + 10 > POOL.length) {
-    // Loaded with the first id: not every start has one.
+    // Loaded with the first id, as not every process creates one.
     process.getBuiltinModule('node:crypto').randomFillSync(POOL);
     used = 0;
   }

@@ -1,10 +1,10 @@
-/** What a job is. Everything in this folder is pure: no store, no clock, no randomness of its own. */
+/** The types of a job. Everything in this folder is pure: no store, no clock, no randomness of its own. */
 
 export const STATES = ['blocked', 'scheduled', 'ready', 'active', 'done', 'dead', 'cancelled'] as const;
 export type State = (typeof STATES)[number];
 export type Terminal = 'done' | 'dead' | 'cancelled';
 export type Bytes = Uint8Array;
-/** A payload or result: text is JSON (never holding a NUL), bytes are whatever the caller gave. */
+/** A payload or result: a string is JSON (and never contains NUL), bytes are stored as the caller gave them. */
 export type Body = string | Bytes;
 
 export function isTerminal(state: State): state is Terminal {
@@ -23,12 +23,15 @@ export interface Keep {
   count: number;
 }
 
-/** `waiting`: until the job is claimed; `alive`: until it ends; `window`: for the whole `ttl`, whatever becomes of it. */
+/**
+ * How long the key is held. `waiting`: until the job is claimed; `alive`: until it ends; `window`: for the whole `ttl`,
+ * whatever happens to the job.
+ */
 export type UniqueScope = 'waiting' | 'alive' | 'window';
 
 /**
- * What a second job does to the one that has the key, while that one waits: `keep` nothing (the default); `extend` starts
- * its delay and the time of the key anew; `replace` does that and gives it the new payload.
+ * What a second job does to the holder of the key while that one waits: `keep` nothing (the default); `extend` restarts
+ * its delay and the ttl of the key; `replace` also gives it the new payload.
  */
 export type UniqueMode = 'keep' | 'extend' | 'replace';
 
@@ -40,7 +43,9 @@ export interface Unique {
   mode?: UniqueMode;
 }
 
-/** `success`: only a done upstream lets the job run, any other end cancels it; `finished`: any end will do. */
+/**
+ * `success`: the job runs only after a done upstream job, any other end cancels it; `finished`: it runs after any end.
+ */
 export type NeedPolicy = 'success' | 'finished';
 
 export interface Need {
@@ -49,48 +54,48 @@ export interface Need {
   on: NeedPolicy;
 }
 
-/** What was asked of a job when it was added; it never changes afterwards. */
+/** The options of a job when it was added; they never change afterwards. */
 export interface Spec {
   attempts: number;
   backoff: Backoff;
-  /** How long a report may take, in milliseconds; 0 means as long as the worker lives. */
+  /** How long an attempt may take, in milliseconds; 0 means as long as the worker lives. */
   reservation: number;
-  /** Do not start later than this many milliseconds after creation; 0 means never too late. */
+  /** Do not start later than this many milliseconds after creation; 0 means no expiry. */
   expires: number;
   keep: { done: Keep; dead: Keep };
   headers?: Record<string, string>;
-  /** Jobs of one group take turns with those of others, and share the limits set per group. */
+  /** Jobs of a group take turns with those of other groups, and share the limits per group. */
   group?: string;
   unique?: Unique;
   needs?: Need[];
-  /** It was a raw task until it failed for the first time. */
+  /** The job was a raw task until its first failure. */
   raw?: boolean;
 }
 
-/** A job on its way into a store. `delay` counts from the store's clock, `at` is absolute; at most one is set. */
+/** A job to be added to a store. `delay` counts from the store's clock, `at` is absolute; at most one is set. */
 export interface NewJob {
   id: string;
-  /** The id was made up for this call: no store can know it. */
+  /** The id was generated for this call: no store can contain it yet. */
   fresh?: boolean;
   payload: Body;
   priority: number;
   delay?: number;
   at?: number;
-  /** A job of this id that has ended makes room for this one; one that has not makes it a duplicate as ever. */
+  /** Replaces an ended job of this id; one that has not ended makes this job a duplicate as usual. */
   replaceEnded?: boolean;
   spec: Spec;
 }
 
-/** A job as a store knows it. */
+/** A job as stored. */
 export interface Job {
   queue: string;
   id: string;
   state: State;
   payload: Body;
   priority: number;
-  /** Deliveries that count against `spec.attempts`. */
+  /** Number of deliveries that count against `spec.attempts`. */
   attempt: number;
-  /** Workers that died with this job in hand. */
+  /** Number of workers that died while running this job. */
   crashes: number;
   createdAt: number;
   runAt?: number;
@@ -100,14 +105,14 @@ export interface Job {
   token?: string;
   result?: Body;
   error?: string;
-  /** It waits for its retry because its failure was reported, not because nobody reported. */
+  /** The job waits for its retry because its failure was reported, not because no report arrived. */
   answered?: boolean;
   progress?: string;
   log?: string;
   spec: Spec;
 }
 
-/** Proof of the right to settle: compared for equality, so a stale one changes nothing. */
+/** Proof of the right to settle: tokens are compared for equality, so a stale one changes nothing. */
 export interface Lease {
   worker: string;
   token: string;
@@ -115,5 +120,5 @@ export interface Lease {
   id?: string;
 }
 
-/** What a claim hands out: the very bytes of a raw task, or a job; both with a lease. */
+/** What a claim delivers: the exact bytes of a raw task, or a job; both with a lease. */
 export type Entry = { lease: Lease; task: Bytes; job?: undefined } | { lease: Lease; job: Job; task?: undefined };

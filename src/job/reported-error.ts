@@ -1,6 +1,6 @@
 /**
- * A job that waits for its retry because somebody reported its failure is `answered`: no later report about that delivery
- * counts. Stores keep the bit as the first character of the stored error, which the next delivery drops.
+ * A job that waits for its retry because its failure was reported is `answered`: later reports about that delivery are
+ * ignored. Stores keep this flag as the first character of the stored error, which the next delivery removes.
  */
 const MARK = '\x01';
 

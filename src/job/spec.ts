@@ -5,7 +5,7 @@ const DAY = 86_400_000;
 const DONE: Keep = Object.freeze({ ms: 3_600_000, count: 1_000 });
 const DEAD: Keep = Object.freeze({ ms: 30 * DAY, count: 100_000 });
 
-/** What a job gets when nothing is asked: shared and frozen, so that a plain job costs no object of its own. */
+/** The options of a job by default: shared and frozen, so that a plain job needs no object of its own. */
 export const DEFAULT_SPEC: Spec = Object.freeze({
   attempts: 5,
   backoff: DEFAULT_BACKOFF,
@@ -16,7 +16,7 @@ export const DEFAULT_SPEC: Spec = Object.freeze({
 
 const NOTHING: Keep = Object.freeze({ ms: 0, count: 0 });
 
-/** A plain job that is forgotten when done: common enough to be shared and stored as cheaply as the default. */
+/** A plain job that is removed when done: common enough to be shared and stored as cheaply as the default. */
 export const FORGETFUL_SPEC: Spec = Object.freeze({
   ...DEFAULT_SPEC,
   keep: Object.freeze({ done: NOTHING, dead: DEAD }),
@@ -24,7 +24,7 @@ export const FORGETFUL_SPEC: Spec = Object.freeze({
 
 const FORGETFUL = '-';
 
-/** The shared form of a spec that asks for nothing else. */
+/** The shared object for a spec with the same options, if there is one. */
 export function sharedSpec(spec: Spec): Spec {
   const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
   const plain = attempts === DEFAULT_SPEC.attempts && backoff === DEFAULT_BACKOFF && keep.dead === DEAD;
@@ -33,14 +33,14 @@ export function sharedSpec(spec: Spec): Spec {
   return keep.done.count === 0 || keep.done.ms === 0 ? FORGETFUL_SPEC : spec;
 }
 
-/** The stored form: only what differs from the defaults, or nothing at all. */
+/** The stored form: only what differs from the defaults, or an empty string. */
 export function encodeSpec(spec: Spec): string {
   if (spec === DEFAULT_SPEC) return '';
   if (spec === FORGETFUL_SPEC) return FORGETFUL;
   const known = WRITTEN.get(spec);
   if (known !== undefined) return known;
   const text = writeSpec(spec);
-  // a frozen one is shared by many jobs, and will come again
+  // a frozen spec is shared by many jobs, and will be needed again
   if (Object.isFrozen(spec)) WRITTEN.set(spec, text);
   return text;
 }
@@ -65,7 +65,7 @@ function writeSpec(spec: Spec): string {
   return text === '{}' ? '' : text;
 }
 
-/** Specs that were read before: many jobs ask for the same, and reading JSON costs more than finding it again. */
+/** Cache of parsed specs: many jobs have the same options, and parsing JSON costs more than a lookup. */
 const READ = new Map<string, Spec>();
 const MOST_READ = 256;
 const LONGEST_READ = 256;
@@ -86,7 +86,7 @@ function parseSpec(text: string): Spec {
   return { ...DEFAULT_SPEC, ...(JSON.parse(text) as Partial<Spec>) };
 }
 
-/** How long the record of a job with this end stays. */
+/** How long the record of a job with this final state is kept. */
 export function keepOf(spec: Spec, state: 'done' | 'dead' | 'cancelled'): Keep {
   return state === 'dead' ? spec.keep.dead : spec.keep.done;
 }

@@ -22,11 +22,11 @@ export interface Transition {
   from: State | 'new';
   event: Event;
   to: State;
-  /** When, in one short sentence; `docs/states.md` carries the same table. */
+  /** When, in one short sentence; `docs/states.md` contains the same table. */
   when: string;
 }
 
-/** The whole state machine. Nothing else is legal; the model test checks every step of both stores against it. */
+/** The complete state machine. Nothing else is legal; the model test checks every step of both stores against it. */
 export const TRANSITIONS: readonly Transition[] = [
   { from: 'new', event: 'add', to: 'blocked', when: 'an upstream job has not ended' },
   { from: 'new', event: 'add', to: 'scheduled', when: 'its time is in the future' },

@@ -5,9 +5,10 @@ import { type ExternalConnection, wrapConnection } from '../store/sqlite/file/ex
 import { isBusy } from '../store/sqlite/file/failure.js';
 
 /**
- * The outbox as it lies in the application's file. Numbers are never given twice (AUTOINCREMENT), so the order of rows is
- * the order of commits; a row's `mark` tells it from another one that had its number before a backup was restored.
- * Per queue, `position` is the last row known to have arrived; it changes in the transaction that deletes what arrived.
+ * The outbox tables in the application's file. Row numbers are never reused (AUTOINCREMENT), so the order of rows is
+ * the order of commits; a row's `mark` distinguishes it from another row that had its number before a backup was
+ * restored. Per queue, `position` is the last row known to have arrived; it changes in the transaction that deletes the
+ * arrived rows.
  */
 const SCHEMA = [
   `CREATE TABLE IF NOT EXISTS crore_outbox (
@@ -30,7 +31,7 @@ const SCHEMA = [
   ) WITHOUT ROWID`,
 ];
 
-/** Where a queue of the outbox stands. */
+/** The position of a queue in the outbox. */
 export interface OutboxPosition {
   source: string;
   position: string;
@@ -38,13 +39,13 @@ export interface OutboxPosition {
 
 export interface Batch extends OutboxPosition {
   jobs: NewJob[];
-  /** The position of the last of them. */
+  /** The position of the last job. */
   to: string;
 }
 
 /**
- * Not now: the application is in the middle of a transaction on this connection, and what is visible may never be committed;
- * or another one has locked the file.
+ * Not now: the application is inside a transaction on this connection, and the visible rows may never be committed; or
+ * another connection has locked the file.
  */
 export const OCCUPIED = Symbol('occupied');
 
@@ -56,7 +57,7 @@ export class OutboxTable {
     this.db = wrapConnection(connection, what);
   }
 
-  /** Makes what is missing. Where nothing is, nobody who writes to the file is waited for. */
+  /** Creates missing tables. If none is missing, it does not wait for writers of the file. */
   prepare(): void {
     const names = "'crore_outbox', 'crore_outbox_order', 'crore_outbox_queues'";
     const there = this.db.prepare(`SELECT count(*) AS n FROM sqlite_schema WHERE name IN (${names})`).get();
@@ -74,12 +75,12 @@ export class OutboxTable {
     return statement;
   }
 
-  /** Reads what is committed. */
+  /** Reads committed rows. */
   read<T>(work: () => T): T | typeof OCCUPIED {
     return this.#alone(() => this.db.consistently(work));
   }
 
-  /** Changes something, in a transaction of its own. */
+  /** Writes in a transaction of its own. */
   write<T>(work: () => T): T | typeof OCCUPIED {
     return this.#alone(() => this.db.atomically(work));
   }
@@ -94,7 +95,7 @@ export class OutboxTable {
     }
   }
 
-  /** The first queue behind this name that has rows. Asked in this way, the cost does not depend on the backlog. */
+  /** The first queue after this name that has rows. With this query the cost does not depend on the backlog. */
   nextQueue(after: string): string | undefined {
     const row = this.sql('SELECT min(queue) AS queue FROM crore_outbox WHERE queue > ?').get(after);
     return (row?.queue ?? undefined) as string | undefined;
@@ -105,7 +106,7 @@ export class OutboxTable {
     return row && { source: row.source as string, position: row.position as string };
   }
 
-  /** The next rows of a queue, at most so many and, beyond the first, so many bytes. */
+  /** The next rows of a queue, limited in number and, after the first row, in bytes. */
   batch(queue: string, most: { rows: number; bytes: number }, now: number): Batch | undefined {
     const stand = this.stand(queue);
     if (!stand) return undefined;
@@ -129,14 +130,14 @@ export class OutboxTable {
     return row !== undefined && positionOf(row) === position;
   }
 
-  /** Everything up to this row has arrived. A row that is gone was confirmed before. */
+  /** Everything up to this row has arrived. A missing row was confirmed before. */
   confirm(queue: string, source: string, position: string): void {
     if (this.stand(queue)?.source !== source || !this.has(queue, position)) return;
     this.sql('DELETE FROM crore_outbox WHERE queue = ? AND n <= ?').run(queue, numberOf(position));
     this.sql('UPDATE crore_outbox_queues SET position = ? WHERE queue = ?').run(position, queue);
   }
 
-  /** Begins anew under another name; the rows that wait are sent as if none had been. */
+  /** Restarts under a new source name; the waiting rows are sent as if none had been sent. */
   renew(queue: string, { source, position }: OutboxPosition): boolean {
     const renewed = this.sql(
       `UPDATE crore_outbox_queues SET source = lower(hex(randomblob(16))), position = ''
@@ -154,7 +155,7 @@ function numberOf(position: string): number {
   return Number.parseInt(position, 10) || 0;
 }
 
-/** The job of a row. Its times were fixed when it was put into the outbox, whenever it is sent. */
+/** The job of a row. Its times were fixed when it was written to the outbox, no matter when it is sent. */
 function toJob(row: Row, now: number): NewJob {
   const spec = decodeSpec(row.spec as string);
   const waited = Math.max(0, now - (row.created as number));

@@ -9,14 +9,14 @@ import { translate } from '../store/sqlite/file/failure.js';
 import { OutboxTable } from './outbox-table.js';
 
 export interface OutboxOptions {
-  /** Largest payload in bytes; default 1 MiB. */
+  /** Maximum payload in bytes; default 1 MiB. */
   maxPayload?: number;
 }
 
-/** What `add` takes, but for `needs`: by the time a job is sent, those it waits for may be forgotten. */
+/** The options of `add`, except `needs`: by the time a job is sent, its upstream jobs may have been removed. */
 export type OutboxAddOptions = Omit<AddOptions, 'needs'>;
 
-/** A job on its way: it exists once the transaction is committed, and is in its queue soon after. */
+/** A job to be sent: it exists once the transaction is committed, and is in its queue shortly after. */
 export interface Outgoing {
   queue: string;
   id: string;
@@ -26,8 +26,8 @@ const INSERT = `INSERT INTO crore_outbox (queue, id, priority, created, at, spec
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /**
- * Opens the outbox in an application's SQLite file, through any connection of the application; makes its tables when they
- * are not there. Not inside a transaction: rolled back, they would be gone again.
+ * Opens the outbox in an application's SQLite file, through any connection of the application; creates missing tables.
+ * Not inside a transaction: a rollback would remove the tables again.
  */
 export function openOutbox(connection: Connection, options: OutboxOptions = {}): Outbox {
   checkOptions(options, ['maxPayload'], 'openOutbox');
@@ -35,7 +35,7 @@ export function openOutbox(connection: Connection, options: OutboxOptions = {}):
   return new Outbox(prepareLedger(connection, 'openOutbox'), maxPayload);
 }
 
-/** The ledger in a file whose tables are there. */
+/** The outbox tables of a file, created if missing. */
 export function prepareLedger(connection: Connection, what: string): OutboxTable {
   const ledger = new OutboxTable(connection, what);
   try {
@@ -49,7 +49,7 @@ export function prepareLedger(connection: Connection, what: string): OutboxTable
   }
 }
 
-/** Jobs written in the application's own transactions, for a relay to send. */
+/** Jobs written in the application's own transactions, to be sent by a relay. */
 export class Outbox {
   readonly #ledger: OutboxTable;
   readonly #maxPayload: number;
@@ -59,7 +59,7 @@ export class Outbox {
     this.#maxPayload = maxPayload;
   }
 
-  /** Writes a job beside the application's own changes: it goes out exactly when they are committed. */
+  /** Writes a job together with the application's own changes: it is sent if and only if they are committed. */
   add(queue: string, payload: unknown, options?: OutboxAddOptions): Outgoing {
     const now = Date.now();
     const job = this.#resolve(checkName(queue, 'queue name'), payload, options, now);
@@ -71,7 +71,7 @@ export class Outbox {
     return { queue, id: job.id };
   }
 
-  /** How many jobs wait to be sent, in all or for one queue. */
+  /** How many jobs wait to be sent, in total or for one queue. */
   count(queue?: string): number {
     const where = queue === undefined ? '' : 'WHERE queue = ?';
     const row = this.#ledger.sql(`SELECT count(*) AS n FROM crore_outbox ${where}`).get(...(queue ? [queue] : []));

@@ -11,25 +11,25 @@ import { prepareLedger } from './outbox.js';
 import { type Batch, OCCUPIED, type OutboxTable } from './outbox-table.js';
 
 export interface RelayOptions {
-  /** Jobs sent at a time; default 500, at most 1000. */
+  /** Jobs sent per batch; default 500, at most 1000. */
   batch?: number;
-  /** How often to look when no file event came; default 1 s. */
+  /** Poll interval when there are no file events; default 1 s. */
   every?: Duration;
-  /** Told of trouble; the relay goes on trying. Default: that of the connection. */
+  /** Called with errors; the relay keeps trying. Default: that of the connection. */
   onError?: (error: Error, what: string) => void;
 }
 
 const MAX_BYTES = 4 * 1024 * 1024;
-/** A connection in the middle of a transaction, or a locked file, is looked at again after this. */
+/** Delay before another look at a connection inside a transaction, or a locked file. */
 const OCCUPIED_PAUSE = 10;
 const OCCUPIED_LONG = 10_000;
 const FIRST_PAUSE = 200;
 const LONGEST_PAUSE = 10_000;
 
 /**
- * Sends what the outbox of a file holds to the store behind `crore`, each job exactly once and in order per queue, until
- * closed. Several relays may serve one file. Give it a connection of its own: on one that it shares with the application it
- * has to wait for the end of every transaction.
+ * Sends the outbox of a file to the store of `crore`, each job exactly once and in order per queue, until closed.
+ * Several relays may serve one file. Give it a connection of its own: on one shared with the application it must wait
+ * for the end of every transaction.
  */
 export function relay(connection: Connection, crore: Crore, options: RelayOptions = {}): Relay {
   checkOptions(options, ['batch', 'every', 'onError'], 'relay');
@@ -51,7 +51,7 @@ export class Relay {
   readonly #unwatch: () => void;
   readonly #running: Promise<void>;
   #closed = false;
-  /** Something may have changed since the last look. */
+  /** The outbox may have changed since the last check. */
   #stirred = true;
   #wake: (() => void) | undefined;
   #occupiedSince: number | undefined;
@@ -86,7 +86,7 @@ export class Relay {
     });
   }
 
-  /** Stops after the batch that is under way; what is left waits for the next relay. */
+  /** Stops after the current batch; the next relay sends the rest. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#unwatch();
@@ -126,7 +126,7 @@ export class Relay {
     await this.#pause(Math.min(FIRST_PAUSE * 2 ** failures, LONGEST_PAUSE));
   }
 
-  /** Transactions are short; one that is not deserves a word. */
+  /** Transactions are usually short; reports one that is not. */
   async #occupied(): Promise<void> {
     this.#occupiedSince ??= performance.now();
     if (performance.now() - this.#occupiedSince > OCCUPIED_LONG) {
@@ -137,7 +137,7 @@ export class Relay {
     await this.#pause(OCCUPIED_PAUSE);
   }
 
-  /** One batch of every queue that has something. */
+  /** Sends one batch of every queue that has rows. */
   async #round(): Promise<'something' | 'nothing' | typeof OCCUPIED> {
     let after = '';
     let found = false;
@@ -150,7 +150,7 @@ export class Relay {
       try {
         if ((await this.#send(queue)) === OCCUPIED) return OCCUPIED;
       } catch (error) {
-        // One queue that cannot take its jobs does not keep the others from theirs.
+        // A queue that cannot accept its jobs must not block the others.
         failure ??= error;
       }
       found = true;
@@ -168,7 +168,7 @@ export class Relay {
     const { source, position, to } = batch;
     const answer = await this.store.sources.add(queue, batch.jobs, { source, from: position, to });
     if (answer === 'stale') return this.#compare(queue, batch);
-    // Should this not come about, the store knows better than the file, and the next batch finds out.
+    // If this fails, the store's position is ahead of the file's, and the next batch detects that.
     while (this.ledger.write(() => this.ledger.confirm(queue, source, to)) === OCCUPIED) {
       await this.#occupied();
       if (this.#closed) return;
@@ -176,8 +176,9 @@ export class Relay {
   }
 
   /**
-   * The store stands elsewhere than the file says. As a rule somebody has sent more than was confirmed here: its position is
-   * that of a row, or the file has moved on meanwhile. If neither, one of the two has gone back in time.
+   * The store's position differs from the file's. Usually another relay has sent more than was confirmed here: the
+   * store's position is that of a row, or the file has moved on since. Otherwise one of the two has been restored to an
+   * earlier state.
    */
   async #compare(queue: string, seen: Batch): Promise<undefined | typeof OCCUPIED> {
     const theirs = await this.store.sources.position(queue, seen.source);

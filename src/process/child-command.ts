@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { MARK } from './orphan-guard.js';
 
-/** What to start for an item. */
+/** The command to start for an item. */
 export interface ChildCommand {
   readonly file: string;
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly stdin: 'inherit' | 'ignore' | Buffer;
-  /** A pipe for whoever reads it, or one of our own descriptors; default ours. */
+  /** A pipe for the caller to read, or one of our own descriptors; default: our stdout. */
   readonly stdout?: 'pipe' | number;
 }
 
@@ -15,16 +15,16 @@ export interface ChildCommandOptions {
   readonly command: readonly string[];
   readonly envVar: string;
   readonly stdin: 'inherit' | 'null' | 'item';
-  /** What children inherit; default the environment of this process. */
+  /** The environment that children inherit; default: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** Linux takes no longer argument or variable, whatever the sum of them may be. */
+/** The longest argument or variable that Linux accepts, whatever their total. */
 const LONGEST = 131_071;
 
 /**
- * Node writes every argument as UTF-8, so an item that is something else goes as octal escapes through this constant
- * script, which turns them back into bytes. The dot keeps line ends from being eaten by the substitution.
+ * Node encodes every argument as UTF-8, so an item that is not UTF-8 is passed as octal escapes to this constant
+ * script, which converts them back into bytes. The dot keeps the substitution from removing trailing newlines.
  */
 const TRAMPOLINE = `
 _w8y_name=$1
@@ -41,7 +41,7 @@ done
 exec "$@"
 `;
 
-/** The plan for an item, or the reason why no process can be given this item. */
+/** The command for an item, or the reason why no process can receive it. */
 export function childCommand(item: Buffer, options: ChildCommandOptions, mark: string): ChildCommand | string {
   const [file, ...args] = options.command;
   const named = options.envVar !== '' || args.some((arg) => arg.includes('{}'));

@@ -5,7 +5,7 @@ import type { ChildCommand } from './child-command.js';
 import { now } from './clock.js';
 import type { OrphanGuard } from './orphan-guard.js';
 
-/** How a child ended, or why it never began. `code` is what the wrapper would exit with. */
+/** How a child ended, or why it was not started. `code` is the exit code for the wrapper. */
 export interface ChildExit {
   readonly code: number;
   readonly signal: string;
@@ -13,7 +13,7 @@ export interface ChildExit {
   readonly failure: string;
 }
 
-/** A child leading a process group of its own, so that its whole tree can be signalled and nobody else's. */
+/** A child that leads its own process group, so that its whole tree can be signalled and no other process. */
 export class Child {
   readonly ended: Promise<ChildExit>;
   private readonly process: ChildProcess | undefined;
@@ -33,7 +33,8 @@ export class Child {
     this.ended = outcome(this.process, plan.file).then((result) => {
       this.over = true;
       clearTimeout(this.killer);
-      // What is ended by us ends whole: its work is about to be somebody else's, and nothing it left behind may go on with it.
+      // If we end the child, we kill its whole group: another process is about to take over its work, and nothing it
+      // left behind may continue that work.
       if (this.killer) this.signalGroup('SIGKILL');
       if (this.pid) guard.forget(this.pid);
       return result;
@@ -44,22 +45,25 @@ export class Child {
     return this.process?.pid;
   }
 
-  /** What the child writes, where its plan asks for a pipe. */
+  /** The child's output, if its command asks for a pipe. */
   get stdout(): Readable | null {
     return this.process?.stdout ?? null;
   }
 
-  /** Signals the child alone. */
+  /** Signals only the child. */
   signal(name: NodeJS.Signals): void {
     if (!this.over) this.kill(this.pid ?? 0, name);
   }
 
-  /** Signals the child and everything it started that stayed in its group, also when the child itself is gone. */
+  /** Signals the child and everything it started that stayed in its group, even after the child itself has exited. */
   signalGroup(name: NodeJS.Signals): void {
     this.kill(-(this.pid ?? 0), name);
   }
 
-  /** Asks the whole group to end, and kills what is left of it after the grace; a second call can only bring that forward. */
+  /**
+   * Sends SIGTERM to the whole group and kills the rest after the grace period; a second call can only shorten that
+   * period.
+   */
   end(graceMs: number): void {
     if (this.over) return;
     const killAt = now() + graceMs;
@@ -69,7 +73,7 @@ export class Child {
       this.killAt = killAt;
     }
     this.signalGroup('SIGTERM');
-    // A stopped process hears SIGTERM only when it goes on.
+    // A stopped process receives SIGTERM only when it continues.
     this.signalGroup('SIGCONT');
   }
 
@@ -78,7 +82,7 @@ export class Child {
     try {
       process.kill(target, name);
     } catch {
-      // Gone already, or not ours to signal: there is nothing left to do about it.
+      // Already gone, or we may not signal it: nothing more can be done.
     }
   }
 }
@@ -90,7 +94,7 @@ function launch(start: typeof spawn, plan: ChildCommand): ChildProcess {
     detached: true,
     stdio: [item ? 'pipe' : (plan.stdin as 'inherit' | 'ignore'), plan.stdout ?? 'inherit', 'inherit'],
   });
-  // A child that does not read its input is no fault.
+  // A child that does not read its input is not an error.
   child.stdin?.on('error', () => {});
   child.stdin?.end(item);
   return child;

@@ -1,10 +1,10 @@
-/** Milliseconds on a clock that only goes forward: deadlines must not move when somebody sets the time. */
+/** Monotonic milliseconds: deadlines must not move when the system time is set. */
 export function now(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1e3 + nanoseconds / 1e6;
 }
 
-/** A pause that `wake` ends early; a wake that finds nobody asleep ends the next pause, so none is missed. */
+/** A sleep that `wake` ends early; a `wake` while nothing sleeps ends the next sleep, so none is missed. */
 export class Pause {
   private end: (() => void) | undefined;
   private woken = false;

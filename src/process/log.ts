@@ -11,7 +11,7 @@ export interface LogOptions {
   readonly timestamps: boolean;
 }
 
-/** Lines go straight to the descriptors: a stream over stderr would turn the pipe non-blocking under the child's feet. */
+/** Writes directly to the descriptors: a stream on stderr would make the pipe non-blocking for the child as well. */
 export function openLog({ quiet, file, timestamps }: LogOptions): Log {
   const sinks = quiet ? [] : [2];
   if (file !== '') sinks.push(openAppend(file, 'log file'));
@@ -21,7 +21,7 @@ export function openLog({ quiet, file, timestamps }: LogOptions): Log {
   };
 }
 
-/** Only the owner may read what w8y writes: items can be names of customers. */
+/** Only the owner may read the file: items can be names of customers. */
 export function openAppend(file: string, what: string): number {
   try {
     return openSync(file, 'a', 0o600);
@@ -30,14 +30,14 @@ export function openAppend(file: string, what: string): number {
   }
 }
 
-/** A log that cannot be written must not end the work. */
+/** A log that cannot be written must not stop the work. */
 export function writeLine(sink: number, line: string): void {
   try {
     writeSync(sink, line);
   } catch {}
 }
 
-/** UTC with microseconds, in the form Go's log package writes: `2006/01/02 15:04:05.000000`. */
+/** UTC with microseconds, in the format of Go's log package: `2006/01/02 15:04:05.000000`. */
 function timestamp(): string {
   const micros = Math.round(wallClock() * 1000);
   const date = new Date(Math.floor(micros / 1000)).toISOString();
@@ -47,14 +47,14 @@ function timestamp(): string {
 
 let origin = Date.now() - now();
 
-/** Date.now() with the monotonic clock's digits, set right again whenever somebody sets the time. */
+/** Date.now() with the resolution of the monotonic clock, corrected whenever the system time is set. */
 function wallClock(): number {
   const coarse = Date.now();
   if (Math.abs(origin + now() - coarse) > 2) origin = coarse - now();
   return origin + now();
 }
 
-/** An item as one readable word: what would break a line, a table or a terminal is escaped. */
+/** Shows an item as one readable word: escapes everything that would break a line, a table or a terminal. */
 export function showItem(item: Buffer, most = 200): string {
   const text = item.toString('utf8');
   const exact = Buffer.from(text).equals(item) ? text : item.toString('latin1');

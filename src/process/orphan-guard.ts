@@ -1,13 +1,14 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Log } from './log.js';
 
-/** Every child carries this variable, so that its descendants can be found in /proc even in sessions of their own. */
+/** Every child has this variable, so that its descendants can be found in /proc even if they start their own sessions. */
 export const MARK = 'W8Y_RUN';
 
 /**
- * Nothing in Node ends a child when its parent is killed with SIGKILL, so one small shell per wrapper waits for the end of
- * a pipe that only the wrapper holds. It is told the process groups as they come and go, and kills the remaining ones.
- * A child forked a moment before holds a copy of the pipe until its exec: so when the pipe ends, every child carries the mark.
+ * Node does not end a child when its parent is killed with SIGKILL, so one small shell per wrapper waits for the end of
+ * a pipe that only the wrapper holds. The wrapper sends it the process groups as they start and end, and it kills the
+ * remaining ones. A child that was just forked holds a copy of the pipe until its exec: so when the pipe ends, every
+ * child has the mark.
  */
 const SCRIPT = `
 trap '' HUP INT QUIT TERM USR1 USR2 TSTP
@@ -55,7 +56,7 @@ export class OrphanGuard {
     private readonly log: Log,
   ) {}
 
-  /** To be called before a child is started: the pipe must be there when it forks. */
+  /** Call this before a child is started: the pipe must exist when it forks. */
   ready(): void {
     if (!this.shell && !this.closed) this.start();
   }
@@ -80,8 +81,9 @@ export class OrphanGuard {
   }
 
   private start(): void {
-    // A session of its own: what kills the wrapper's process group must leave the guard alive. Without the mark of a
-    // wrapper around this one: that one's guard would take ours for a part of the tree it clears.
+    // It runs in its own session: a signal that kills the wrapper's process group must leave the guard alive. It does
+    // not inherit the mark of a wrapper around this one: the guard of that wrapper would kill ours as a part of its
+    // process tree.
     const { [MARK]: _, ...env } = process.env;
     const shell = this.spawn('sh', ['-c', SCRIPT, 'w8y-guard', this.mark], {
       detached: true,

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Whether somebody in a process group is alive. Zombies are not, and in a container there may be nobody to reap them. */
+/** Whether any process of a group is alive. Zombies do not count, and a container may have no process that reaps them. */
 export function groupLives(group: number): boolean {
   try {
     process.kill(-group, 0);
@@ -11,7 +11,7 @@ export function groupLives(group: number): boolean {
   return pids.length === 0 || pids.some((pid) => livesIn(pid, group));
 }
 
-/** None where the system does not show them. */
+/** Empty where the system does not list processes. */
 function processes(): string[] {
   try {
     return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -20,13 +20,13 @@ function processes(): string[] {
   }
 }
 
-/** `pid (name) state parent group …`, where the name may hold anything. */
+/** Parses `pid (name) state parent group …`, where the name may contain anything. */
 function livesIn(pid: string, group: number): boolean {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const [state, , of] = text.slice(text.lastIndexOf(')') + 2).split(' ');
     return Number(of) === group && state !== 'Z' && state !== 'X';
   } catch {
-    return false; // it has just gone
+    return false; // it has just exited
   }
 }

@@ -1,4 +1,4 @@
-/** A text as one word of the shell. */
+/** Quotes a text as one shell word. */
 export function quote(text: string): string {
   return /^[A-Za-z0-9_./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

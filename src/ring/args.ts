@@ -1,6 +1,6 @@
 import { CroreError } from '../errors.js';
 
-/** What the command line says, resolved: durations in milliseconds, every default filled in. */
+/** The parsed command line: durations in milliseconds, all defaults filled in. */
 export interface Options {
   url: string;
   prefix: string;
@@ -54,7 +54,7 @@ const FLAGS: readonly Flag[] = [
   { long: 'lock-name', value: 'NAME', set: (o, v) => (o.lockName = lockName(v)) },
 ];
 
-/** Options end at the first positional or at `--`, so that the executable's own flags stay its own. */
+/** Options end at the first positional argument or at `--`, so that the executable keeps its own flags. */
 export function parseArgs(argv: readonly string[], env: NodeJS.ProcessEnv): Options {
   const options = defaults(env);
   let at = 0;
@@ -106,7 +106,7 @@ function long(options: Options, text: string, next: (flag: Flag) => string): voi
   flag.set(options, !flag.value ? '' : equals < 0 ? next(flag) : text.slice(equals + 1));
 }
 
-/** `-cq`, `-kwork`, `-k=work`, `-cqk work`: flags may share a dash, the first one with a value takes the rest. */
+/** `-cq`, `-kwork`, `-k=work`, `-cqk work`: flags may share a dash; the first one with a value takes the rest. */
 function short(options: Options, text: string, next: (flag: Flag) => string): void {
   for (let i = 0; i < text.length; i++) {
     const flag = FLAGS.find((each) => each.short === text[i]);
@@ -134,7 +134,7 @@ function bad(why: string): CroreError {
 function seconds(name: string, value: string, least: number): number {
   const number = Number(value);
   if (value.trim() === '' || !Number.isFinite(number)) throw bad(`--${name} ${value}: not a number of seconds`);
-  // Above this Node's timers would fire at once.
+  // With a larger value, Node's timers would fire immediately.
   if (number < least || number > 2_000_000) throw bad(`--${name} ${value}: must be from ${least} to 2000000 seconds`);
   return number * 1000;
 }

@@ -9,7 +9,7 @@ import type { Options } from './args.js';
 import type { HeldLock } from './lock-refresher.js';
 import { RunningChild } from './running-child.js';
 
-/** Everything about starting children, apart from the walk so that a walk without a find does not load it. */
+/** Starts children. Separate from the runner, so that a run that finds nothing does not load it. */
 export class ChildLauncher {
   private readonly mark = randomToken().toString('hex');
   private readonly guard: OrphanGuard;
@@ -21,7 +21,7 @@ export class ChildLauncher {
     this.guard = new OrphanGuard(spawn, this.mark, log);
   }
 
-  /** What to start for the item, or why it cannot be given to any process. */
+  /** The command for the item, or why no process can receive it. */
   plan(item: Buffer): ChildCommand | string {
     return childCommand(item, this.options, this.mark);
   }

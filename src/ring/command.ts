@@ -30,7 +30,7 @@ async function help(): Promise<number> {
 }
 
 async function start(options: Options, target: Target, log: Log): Promise<number> {
-  // `ps` shows the command line to everybody on the machine.
+  // `ps` shows the command line to every user of the machine.
   if (redactUrl(options.url) !== options.url) process.title = 'w8y';
   if (options.prefix === '') log(`warning: no key prefix, so the keys are list and ${options.lockName}:ITEM`);
   const { openRingStore } = await import('./open.js');
@@ -41,7 +41,8 @@ async function start(options: Options, target: Target, log: Log): Promise<number
   try {
     return await runner.run();
   } finally {
-    // After the caller's own exit, if it means to: the kernel closes sockets faster, 1 ms of a start that finds nothing.
+    // Runs after the caller's own exit, if it exits: the kernel closes sockets faster, which saves 1 ms of a start that
+    // finds nothing.
     setImmediate(() => {
       unhook();
       store.close();
@@ -55,7 +56,7 @@ interface Hooked {
   resume(): Promise<void>;
 }
 
-/** Everything the wrapper does with signals. A second TERM or INT means that the first was not heard. */
+/** Installs all signal handlers of the wrapper. A second TERM or INT means that the first had no effect. */
 function hook(runner: Hooked): () => void {
   let asked = 0;
   const onSignal = (name: NodeJS.Signals, number: number): void => {

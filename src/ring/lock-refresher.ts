@@ -1,36 +1,36 @@
 import { now, Pause } from '../process/clock.js';
 import type { LockedItem, LockState, RingStore } from './store.js';
 
-/** Why a lock is lost: somebody else holds it, or the store did not answer until our own time was nearly up. */
+/** Why a lock is lost: another process holds it, or the store did not answer until the lease had almost expired. */
 export type Loss = 'foreign' | 'silent';
 
-/** A held item under the refresher's watch. */
+/** A lock that the refresher keeps extending. */
 export interface HeldLock extends LockedItem {
-  /** Our own deadline, on the monotonic clock: before it nobody else can have got the lock. */
+  /** Our own deadline, on the monotonic clock: no other process can get the lock before it. */
   until: number;
   /** Set while the lock is lost. */
   loss: Loss | undefined;
 }
 
-/** The moment on the monotonic clock by which nothing may work on the item any more. */
+/** The time on the monotonic clock by which all work on the item must have stopped. */
 export function deadBy(lease: HeldLock, expiryMs: number): number {
   return lease.until - expiryMs / 20;
 }
 
 export interface LockRefresherEvents {
-  /** The lock was gone and is ours again, with the same token. */
+  /** The lock was gone and we have taken it again, with the same token. */
   retaken(lease: HeldLock): void;
   lost(lease: HeldLock, loss: Loss): void;
 }
 
-/** Attempts after a failure come this quickly, in milliseconds. */
+/** Delay before a retry after a failure, in milliseconds. */
 const RETRY = 100;
-/** A timer this much too late tells of a stopped process, not of a silent store. */
+/** A timer that is late by more than this means that this process was stopped, not that the store did not answer. */
 const PAUSED = 250;
 
 /**
- * Extends all held locks, three times per expiry, in one call. A lease is given up as `silent` a fifth of the expiry before its
- * end, and its work must be dead a twentieth before it: after the end anybody may hold the item.
+ * Extends all held locks in one call, three times per expiry. A lease is given up as `silent` a fifth of the expiry
+ * before its end, and its work must have stopped a twentieth before it: after the end, any process may hold the item.
  */
 export class LockRefresher {
   private readonly leases = new Set<HeldLock>();
@@ -45,7 +45,7 @@ export class LockRefresher {
     private readonly events: LockRefresherEvents,
   ) {}
 
-  /** `asked` is the time just before the lock was asked for: the server's clock cannot have started earlier. */
+  /** `asked` is the time just before the lock was requested: on the server, the lock cannot have started earlier. */
   hold(held: LockedItem, asked: number): HeldLock {
     const lease: HeldLock = { ...held, until: asked + this.expiryMs, loss: undefined };
     this.leases.add(lease);
@@ -53,13 +53,13 @@ export class LockRefresher {
     return lease;
   }
 
-  /** From here on the lease is not extended any more; call it before the lock is released. */
+  /** Stops extending the lease; call it before the lock is released. */
   drop(lease: HeldLock): void {
     this.leases.delete(lease);
     if (this.leases.size === 0) this.pause.wake();
   }
 
-  /** Looks at all locks now, as after a pause of the whole process; resolves when the answer is in. */
+  /** Checks all locks now, for example after the whole process was stopped; resolves when the store has answered. */
   async check(): Promise<void> {
     if (this.leases.size > 0) await this.round();
   }
@@ -74,7 +74,10 @@ export class LockRefresher {
     this.running = false;
   }
 
-  /** One call for all leases; gives back when the next one is due. Never two at once: they would see each other's locks. */
+  /**
+   * Extends all leases in one call; returns the delay until the next one. Never two at once: they would see each
+   * other's locks.
+   */
   private round(): Promise<number> {
     this.asking ??= this.ask().finally(() => {
       this.asking = undefined;
@@ -107,7 +110,7 @@ export class LockRefresher {
     const asked = now();
     if (!(await this.store.retake(lease, within))) return this.lose(lease, 'foreign');
     if (!this.leases.has(lease)) {
-      // Dropped while the answer was under way: the release found nothing to delete, so it is for us to do.
+      // Dropped while the call was in progress: the release found nothing to delete, so we must release the lock here.
       await this.store.release(lease, 0, within);
       return;
     }
@@ -126,7 +129,7 @@ export class LockRefresher {
     this.events.lost(lease, loss);
   }
 
-  /** No answer. A process that was itself stopped gets one more try before it blames the store. */
+  /** The store did not answer. If this process itself was stopped, it gets one more try before it blames the store. */
   private judge(watched: readonly HeldLock[], paused: boolean): number {
     if (paused && !this.excused) {
       this.excused = true;

@@ -2,15 +2,15 @@ import { now } from '../process/clock.js';
 import { randomToken } from '../process/random.js';
 import type { LockedItem, RingStore } from './store.js';
 
-/** Items looked at per round trip: 10,000 locked ones cost three, and each holds the server up for 3 to 4 ms. */
+/** Items examined per round trip: 10,000 locked ones take three, and each blocks the server for 3 to 4 ms. */
 const BATCH = 4000;
 
-/** A lock just set, with the moment before it was asked for. */
+/** An item just locked, with the time just before the lock was requested. */
 export interface Found extends LockedItem {
   readonly asked: number;
 }
 
-/** One way around the ring: as many steps as it was long at the start, however many items are found on it. */
+/** One pass around the ring: as many steps as it had items at the start, however many free ones are found. */
 export class Pass {
   private left: number | undefined;
   private from = 0;
@@ -21,7 +21,7 @@ export class Pass {
     private readonly expiryMs: number,
   ) {}
 
-  /** The next free item, locked; undefined when the way around is over. */
+  /** The next free item, locked; undefined when the pass is complete. */
   async next(): Promise<Found | undefined> {
     while (this.left === undefined || this.left > 0) {
       const asked = now();
@@ -34,7 +34,7 @@ export class Pass {
       );
       this.left ??= length;
       this.left -= next - this.from;
-      // A find rotates the ring up to itself, so the next look starts at the left again.
+      // A find rotates the ring up to that item, so the next search starts at the left again.
       this.from = item ? 0 : next;
       if (item && this.isFresh(asked)) return { item, token, asked };
       if (item) await this.store.release({ item, token }, 0, this.within);
@@ -43,13 +43,13 @@ export class Pass {
     return undefined;
   }
 
-  /** An answer that took too long leaves no time to refresh before the lock ends: that find is given back. */
+  /** A late answer leaves no time to refresh the lock before it expires: that item is released. */
   private isFresh(asked: number): boolean {
     return now() - asked < this.expiryMs / 3;
   }
 }
 
-/** The pause at an empty or fully locked ring: it grows, and it is jittered so that many wrappers do not ask in step. */
+/** The delay after an empty or fully locked ring: it grows, with jitter so that many wrappers do not poll in step. */
 export class Idle {
   private ms = 0;
 

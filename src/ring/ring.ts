@@ -7,26 +7,26 @@ import type { RingStore } from './store.js';
 import { parseUrl } from './url.js';
 
 export interface RingOptions {
-  /** What stands before the names of all keys; one `:` is added where it lacks. Default: none. */
+  /** Prefix of all key names; a `:` is appended if it is missing. Default: none. */
   readonly prefix?: string;
-  /** Locks are called `<prefix:><lockName>:<item>`. Default: `lock`. */
+  /** Locks are named `<prefix:><lockName>:<item>`. Default: `lock`. */
   readonly lockName?: string;
-  /** Seconds after which a lock that is not refreshed ends, at least 1. Default: 5. */
+  /** Seconds after which a lock expires unless it is refreshed, at least 1. Default: 5. */
   readonly expiry?: number;
-  /** Seconds an item is left alone after it was worked on. Default: 0. */
+  /** Seconds an item stays locked after it was processed. Default: 0. */
   readonly rest?: number;
-  /** Bounds every call to the store, in milliseconds. Default: 5000. */
+  /** Timeout of every call to the store, in milliseconds. Default: 5000. */
   readonly patience?: number;
 }
 
 /** An item whose lock is held. */
 export interface RingItem {
   readonly bytes: Buffer;
-  /** The same as text; what is not UTF-8 is replaced. */
+  /** The item as text; bytes that are not UTF-8 are replaced. */
   readonly text: string;
-  /** Aborted when the lock is lost: somebody else works on the item, or could in a moment. */
+  /** Aborted when the lock is lost: another process works on the item, or may soon. */
   readonly signal: AbortSignal;
-  /** Frees the item. Not needed inside `for await`. */
+  /** Releases the lock. Not needed inside `for await`. */
   release(): Promise<void>;
   toString(): string;
 }
@@ -41,7 +41,7 @@ export async function openRing(url = 'redis://localhost:6379', options: RingOpti
   return new Ring(store, expiryMs, rest * 1000, patience);
 }
 
-/** Walks for ever: `for await (const item of ring)`. The lock is held while the body runs. */
+/** Iterates forever: `for await (const item of ring)`. The lock is held while the loop body runs. */
 export class Ring implements AsyncIterable<RingItem> {
   private readonly refresher: LockRefresher;
   private readonly aborts = new Map<HeldLock, AbortController>();
@@ -74,12 +74,12 @@ export class Ring implements AsyncIterable<RingItem> {
     return this.store.items(this.patience);
   }
 
-  /** The next free item, or undefined after one way around the ring. Release it when done. */
+  /** The next free item, or undefined after one pass around the ring. Release it when done. */
   async take(): Promise<RingItem | undefined> {
     return this.next(new Pass(this.store, this.patience, this.expiryMs));
   }
 
-  /** Once around the ring, then the loop ends. */
+  /** Iterates once around the ring. */
   async *pass(): AsyncGenerator<RingItem, void, void> {
     const pass = new Pass(this.store, this.patience, this.expiryMs);
     for (;;) {
@@ -102,7 +102,7 @@ export class Ring implements AsyncIterable<RingItem> {
     }
   }
 
-  /** Frees what is still held, ends all loops at their next turn and closes the connection. */
+  /** Releases all held locks, ends all loops at their next iteration and closes the connection. */
   async close(): Promise<void> {
     this.closed = true;
     for (const sleeper of this.sleepers) sleeper.wake();
@@ -116,7 +116,7 @@ export class Ring implements AsyncIterable<RingItem> {
     try {
       found = await pass.next();
     } catch (error) {
-      // Closed under the question: that is the end of the loop, not a failure.
+      // The ring was closed during the call: that ends the loop and is not a failure.
       if (this.closed) return undefined;
       throw error;
     }

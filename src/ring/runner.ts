@@ -11,10 +11,10 @@ import type { RingStore } from './store.js';
 
 const LOST = 75;
 const FOREVER = 2 ** 31 - 1;
-/** No answer of the store may take longer, in milliseconds. */
+/** Timeout of every call to the store, in milliseconds. */
 const PATIENCE = 5000;
 
-/** Walks a ring and keeps up to `jobs` children at work on its items, until something says that it is over. */
+/** Goes around a ring and keeps up to `jobs` children working on its items, until something ends the run. */
 export class Runner {
   private readonly refresher: LockRefresher;
   private readonly idle: Idle;
@@ -47,7 +47,7 @@ export class Runner {
     this.most = maxItems || (continuous ? Number.POSITIVE_INFINITY : jobs);
   }
 
-  /** Resolves with the exit code when all children are gone and all locks are released. */
+  /** Resolves with the exit code when all children have exited and all locks are released. */
   async run(): Promise<number> {
     try {
       await this.walk();
@@ -60,7 +60,7 @@ export class Runner {
     return this.code ?? 0;
   }
 
-  /** TERM, INT, HUP and QUIT end the walk and go to the whole group, as from a terminal; the others to the child only. */
+  /** TERM, INT, HUP and QUIT end the run and go to the whole group, as from a terminal; the others only to the child. */
   signal(name: NodeJS.Signals, number: number, again: boolean): void {
     const ends = name !== 'SIGUSR1' && name !== 'SIGUSR2';
     for (const { child } of this.works) {
@@ -70,16 +70,16 @@ export class Runner {
     if (!ends) return;
     if (this.works.size > 0) this.stop();
     else this.stop(128 + number);
-    // Nothing is held that a slow answer could still be good for.
+    // We hold nothing for which a slow answer could still be useful.
     if (this.works.size === 0) setTimeout(() => this.store.close(), 1000).unref();
   }
 
-  /** Ctrl-Z: what stops the wrapper stops its children, or they would go on without a lock. */
+  /** Ctrl-Z: stopping the wrapper also stops its children, or they would go on without a lock. */
   suspend(): void {
     for (const { child } of this.works) child.signalGroup('SIGSTOP');
   }
 
-  /** After a pause the locks are looked at first; only then do stopped children go on. */
+  /** After a stop, the locks are checked first; only then do stopped children continue. */
   async resume(): Promise<void> {
     await this.refresher.check();
     for (const { child } of this.works) child.signalGroup('SIGCONT');
@@ -107,7 +107,7 @@ export class Runner {
     }
   }
 
-  /** The next free item. One way around is all there is for a single run; a continuous one starts another after each find. */
+  /** The next free item. A single run makes only one pass; a continuous one starts another after each find. */
   private async look(): Promise<Found | undefined> {
     this.pass ??= new Pass(this.store, PATIENCE, this.options.expiryMs);
     try {
@@ -128,7 +128,7 @@ export class Runner {
   }
 
   private async begin(found: Found): Promise<void> {
-    // Loaded for the first child only: most starts of a single run find nothing to do.
+    // Loaded only for the first child: most single runs find nothing to do.
     if (!this.launcher) {
       const { ChildLauncher } = await import('./child-launcher.js');
       this.launcher = new ChildLauncher(this.options, this.log);
@@ -143,7 +143,7 @@ export class Runner {
     void this.finish(work);
   }
 
-  /** The item stays in the ring for somebody who can use it. It is told once, not on every way around. */
+  /** The item stays in the ring for a process that can use it. It is reported once, not on every pass. */
   private async refuse(found: Found, why: string): Promise<void> {
     await this.release(found, 0);
     const shown = showItem(found.item);
@@ -179,7 +179,7 @@ export class Runner {
     writeLine(this.joblog, `${[whole, new Date(Date.now() - ms).toISOString(), seconds, code, signal].join('\t')}\n`);
   }
 
-  /** A lock that cannot be released ends by itself, so a failure is worth a second try and a line, no more. */
+  /** A lock that cannot be released expires, so a failure only gets a second try and a log line. */
   private async release(held: Found | HeldLock, rest: number, ours = true): Promise<void> {
     for (const last of [false, true]) {
       try {

@@ -2,16 +2,16 @@ import type { Child, ChildExit } from '../process/child.js';
 import { now } from '../process/clock.js';
 import { deadBy, type HeldLock, type Loss } from './lock-refresher.js';
 
-/** One child at work on one item: when to end it, and what it came to. */
+/** A child process that works on one item: when to stop it, and how it ended. */
 export class RunningChild {
-  /** Why we ended it ourselves, if we did. */
+  /** Why we stopped it ourselves, if we did. */
   ending: 'lost' | 'timeout' | undefined;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
     readonly lease: HeldLock,
     readonly child: Child,
-    /** The moment before the child was started, on the monotonic clock. */
+    /** The time just before the child was started, on the monotonic clock. */
     readonly started: number,
     private readonly graceMs: number,
   ) {}
@@ -24,7 +24,7 @@ export class RunningChild {
     }, ms);
   }
 
-  /** With a silent store the child must be gone before our deadline; otherwise it has its whole grace. */
+  /** If the store does not answer, the child must be gone before our deadline; otherwise it gets its full grace period. */
   lose(loss: Loss, expiryMs: number): void {
     const left = Math.max(0, deadBy(this.lease, expiryMs) - now());
     this.end('lost', loss === 'silent' ? Math.min(left, this.graceMs) : this.graceMs);

@@ -6,8 +6,8 @@ import { type RingKeys, ringKeys } from './redis/keys.js';
 import type { LockedItem, LockState, Look, RingLayout, RingStore } from './store.js';
 
 /**
- * Left is the lowest position; an INSERT that names none appends, as RPUSH does. Locks expire by the wall clock, the only
- * one that all processes on a file share across a reboot.
+ * The leftmost item has the lowest position; an INSERT without a position appends, as RPUSH does. Locks expire by the
+ * wall clock, the only clock that all processes on a file share across a reboot.
  */
 const TABLES = `
 PRAGMA journal_mode = WAL;
@@ -17,7 +17,7 @@ CREATE INDEX IF NOT EXISTS ring_list_order ON ring_list (list, position);
 CREATE TABLE IF NOT EXISTS ring_lock (lock BLOB PRIMARY KEY, token BLOB NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 `;
 
-// An item typed into the sqlite3 shell is text: the casts make it the bytes that it stands for.
+// An item entered in the sqlite3 shell is text: the casts turn it into its bytes.
 const FIND = `
 SELECT position, CAST(item AS BLOB) AS item FROM (
   SELECT position, item FROM ring_list WHERE list = ? ORDER BY position LIMIT ? OFFSET ?
@@ -31,7 +31,7 @@ const LOCK = `
 INSERT INTO ring_lock (lock, token, until) VALUES (?, ?, ?)
 ON CONFLICT (lock) DO UPDATE SET token = excluded.token, until = excluded.until WHERE until <= ?`;
 
-/** The same ring in a file: every verb is one transaction, so a walker sees what a script on Redis would show it. */
+/** A ring in a SQLite file: every operation is one transaction, so a process sees the same states as with a Redis script. */
 export class SqliteRing implements RingStore {
   private readonly keys: RingKeys;
   private db: Database | undefined;
@@ -65,7 +65,7 @@ export class SqliteRing implements RingStore {
     });
   }
 
-  /** The one verb that must outlive a power cut: a lost lock or rotation harms nobody, a lost item does. */
+  /** The only operation that must survive a power failure: a lost lock or rotation does no harm, a lost item does. */
   async add(items: readonly Buffer[], within: number): Promise<number> {
     const insert = 'INSERT INTO ring_list (list, item) VALUES (?, ?)';
     await this.transact(within, () => undefined);
@@ -154,7 +154,7 @@ export class SqliteRing implements RingStore {
     return db;
   }
 
-  /** The driver waits only 2 ms for a busy file, so that it cannot hold up the event loop; the patience is here. */
+  /** The driver waits only 2 ms for a busy file, so that it does not block the event loop; the longer wait happens here. */
   private async transact<T>(within: number, body: () => T): Promise<T> {
     const late = now() + within;
     for (let pause = 1; ; pause = Math.min(pause * 2, 50)) {

@@ -1,38 +1,41 @@
-/** An item whose lock we set: the token proves that it is still ours. */
+/** An item whose lock we hold: the token proves that the lock is still ours. */
 export interface LockedItem {
   readonly item: Buffer;
   readonly token: Buffer;
 }
 
-/** What one look along the ring brought. */
+/** The result of one search for a free item. */
 export interface Look {
-  /** The ring's length when we looked. */
+  /** The ring's length at the time of the search. */
   readonly length: number;
-  /** Where the next look goes on; after a find, how many items were rotated. */
+  /** The index where the next search continues; after a find, how many items were rotated. */
   readonly next: number;
   readonly item: Buffer | undefined;
 }
 
 export type LockState = 'kept' | 'gone' | 'foreign';
 
-/** The few verbs a ring needs of its refresher. `within` bounds a call in milliseconds; a late answer is an error. */
+/**
+ * The operations a ring needs from its store. `within` is the timeout of a call in milliseconds; a late answer is an
+ * error.
+ */
 export interface RingStore {
-  /** Looks at up to `count` items from index `from`, locks the first free one and rotates the ring just past it. */
+  /** Examines up to `count` items from index `from`, locks the first free one and rotates the ring just past it. */
   take(token: Buffer, from: number, count: number, within: number): Promise<Look>;
-  /** Extends the locks that are still ours and says what became of each. */
+  /** Extends the locks that are still ours and returns the state of each. */
   refresh(held: readonly LockedItem[], within: number): Promise<LockState[]>;
-  /** Sets a lock that is gone again, with its old token; false when somebody else was faster. */
+  /** Takes an expired lock again, with its old token; false when another process was faster. */
   retake(held: LockedItem, within: number): Promise<boolean>;
-  /** Frees the item, or leaves it locked for `rest` milliseconds more; false when the lock was not ours any longer. */
+  /** Releases the lock, or keeps it for `rest` more milliseconds; false when the lock was no longer ours. */
   release(held: LockedItem, rest: number, within: number): Promise<boolean>;
   add(items: readonly Buffer[], within: number): Promise<number>;
-  /** Removes every copy of the item and says how many there were. */
+  /** Removes every copy of the item and returns how many there were. */
   remove(item: Buffer, within: number): Promise<number>;
   items(within: number): Promise<Buffer[]>;
   close(): void;
 }
 
-/** What a store is opened with. */
+/** The options of a store. */
 export interface RingLayout {
   readonly prefix: string;
   readonly lockName: string;

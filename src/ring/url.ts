@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
 
-/** Where a ring lives, taken apart; `shown` is the same for people, without the password. */
+/** The parsed location of a ring; `shown` is the version for people, without the password. */
 export type Target = SocketTarget | ManyTarget | FileTarget;
 
 export interface Login {
@@ -36,7 +36,10 @@ export interface FileTarget {
   readonly file: string;
 }
 
-/** The parts of all our URLs. Our own pattern: several hosts are no URL to Node, and its parser adds 0.5 ms to a start. */
+/**
+ * The parts of all our URLs. Our own pattern, because Node rejects URLs with several hosts and its parser adds 0.5 ms
+ * to a start.
+ */
 const PARTS = /^([a-z+]+):\/\/(?:([^?]*)@)?([^/?@]*)(\/[^?]*)?(?:\?(.*))?$/s;
 
 interface Parts {
@@ -47,7 +50,10 @@ interface Parts {
   readonly query: ReadonlyMap<string, string>;
 }
 
-/** `redis://`, `rediss://`, `unix://` or a path, `redis+sentinel://`, `redis+cluster://`, `sqlite:FILE`, or `@FILE` that holds one. */
+/**
+ * `redis://`, `rediss://`, `unix://` or a path, `redis+sentinel://`, `redis+cluster://`, `sqlite:FILE`, or `@FILE` that
+ * contains one.
+ */
 export function parseUrl(given: string): Target {
   const text = given.startsWith('@') ? fromFile(given.slice(1)) : given;
   if (text.startsWith('sqlite:')) return sqliteTarget(text);
@@ -73,7 +79,7 @@ export function parseUrl(given: string): Target {
   }
 }
 
-/** A part of a URL by its own words, or by others where it may be a secret. */
+/** Names a part of a URL in an error message, or uses `otherwise` if the URL may contain a secret. */
 function named(part: string, text: string, otherwise: string): string {
   return redactUrl(text) === text ? part : otherwise;
 }

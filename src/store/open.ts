@@ -5,15 +5,15 @@ import type { Store } from './store.js';
 import { parseStoreUrl } from './url.js';
 
 export interface OpenStoreOptions {
-  /** Milliseconds any single call may take. */
+  /** Time limit of a single call in milliseconds. */
   timeout: number;
-  /** A clock in place of the store's own, for tests. */
+  /** Replaces the store's clock in tests. */
   clock?: () => number;
-  /** For heartbeats only: no fsync of their own. */
+  /** For heartbeats only: they need no fsync of their own. */
   relaxed?: boolean;
 }
 
-/** Opens the store a URL names. The clients of Redis and of a job server are loaded only when a URL asks for them. */
+/** Opens the store at a URL. The clients for Redis and for a job server are loaded only when a URL needs them. */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'sqlite') return openSqlite(parsed.file, options);
@@ -25,7 +25,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   return openRedis(url, parsed, options);
 }
 
-/** Opens Redis through connections that the application has, and that stay its own. */
+/** Opens Redis through connections that the application owns. */
 export async function openClients(
   clients: GivenClients,
   prefix: string,

@@ -2,44 +2,52 @@ import type { Bytes } from '../job/job.js';
 import type { Store, WorkerSession } from './store.js';
 
 /**
- * What a store does with raw tasks alone, for whoever claims and settles them by hand. The same promises as `Store`: each
- * verb is one transaction or one script. A token is enough to end or return a lease, whoever holds it.
+ * The operations of a store on raw tasks alone, for callers that claim and settle tasks themselves. The guarantees of
+ * `Store` apply: each method is one transaction or one script. A token is enough to end or return a lease, no matter
+ * who holds it.
  */
 export interface RawStore {
-  /** Puts groups of tasks at the back, each whole or not at all; false: it is unique and an equal unique task waits or is leased. */
+  /**
+   * Adds groups of tasks at the back, each group entirely or not at all; false: the group is unique and an equal unique
+   * task waits or is leased.
+   */
   enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]>;
-  /** Takes up to `n` raw tasks for a session that exists, and prolongs it. The nonce is part of every token. */
+  /** Claims up to `n` raw tasks for an existing session, and renews it. The nonce is part of every token. */
   claim(session: WorkerSession, n: number, nonce: string): Promise<TaskClaim>;
-  /** Ends leases and tells whoever listens; false where a lease is gone. */
+  /** Ends leases and notifies subscribers; false where a lease is gone. */
   finish(queue: string, ends: readonly TaskCompletion[]): Promise<boolean[]>;
-  /** How many raw tasks wait. */
-  count(queue: string): Promise<number>;
-  /** The same, asked by somebody who wants some: of an empty queue it is told when something comes. */
-  waiting(queue: string): Promise<number>;
-  /** The task that is next. */
+  /** The number of waiting raw tasks. A caller that wants work gets a task event when something comes to an empty queue. */
+  count(queue: string, wantsWork?: boolean): Promise<number>;
+  /** The next task. */
   peek(queue: string): Promise<Bytes | undefined>;
   /** Every waiting raw task, next one first. O(n). */
   tasks(queue: string): Promise<Bytes[]>;
-  /** Removes every waiting task that equals this one and tells whoever listens; returns how many. O(n). */
+  /** Removes every waiting task that equals this one and notifies subscribers; returns how many. O(n). */
   remove(queue: string, task: Bytes): Promise<number>;
-  /** Removes every waiting raw task and tells whoever listens. */
+  /** Removes every waiting raw task and notifies subscribers. */
   clear(queue: string): Promise<void>;
-  /** Tokens of leased tasks that equal this one. O(what is leased). */
+  /** Tokens of leased tasks that equal this one. O(number of leases). */
   findLeased(queue: string, task: Bytes): Promise<string[]>;
-  /** Declares a session dead, as if its lease had ended: it takes nothing more, and the next sweep returns what it holds. */
+  /**
+   * Declares a session dead, as if its lease had ended: it can claim nothing more, and the next sweep returns what it
+   * holds.
+   */
   expireSession(queue: string, worker: string): Promise<boolean>;
   /** Ends a session that has expired and holds nothing. */
   removeSession(queue: string, worker: string): Promise<void>;
-  /** Replaces what a live session says of itself; false when it is gone. */
+  /** Replaces the info of a live session; false if the session is gone. */
   updateSession(queue: string, worker: string, info: string): Promise<boolean>;
-  /** Hears what befalls the raw tasks of a queue. News may be lost, never invented. */
-  subscribe(queue: string, about: TaskTopic, listener: (news: TaskEvent) => void): Subscription;
+  /** Subscribes to task events of a queue. Events may be lost, but there are no false ones. */
+  subscribe(queue: string, about: TaskTopic, listener: (event: TaskEvent) => void): Subscription;
 }
 
-/** Sessions here belong to workers rather than to one of their queues. No queue of a user can be called so. */
+/**
+ * The name under which sessions belong to workers rather than to one of their queues. Users cannot create a queue of
+ * this name.
+ */
 export const WORKER_REGISTRY = '';
 
-/** Tasks of one group per call. */
+/** Maximum number of tasks per group and call. */
 export const MAX_GROUP = 10_000;
 
 export interface TaskGroup {
@@ -47,29 +55,32 @@ export interface TaskGroup {
   unique: boolean;
 }
 
-/** The bytes of tasks may be parts of one buffer: who wants to keep them for long makes copies. */
+/** The bytes of the tasks may be slices of one shared buffer: copy them to keep them for long. */
 export interface TaskClaim {
-  /** `lost`: there is no such session, or it was declared dead. */
+  /** `lost`: the session does not exist, or was declared dead. */
   status: 'ok' | 'paused' | 'lost';
   claimed: { token: string; task: Bytes }[];
 }
 
 export interface TaskCompletion {
   token: string;
-  /** JSON text for the `done` news. */
+  /** JSON text for the `done` event. */
   result?: string;
 }
 
-/** What one listens to: `ends` are tasks that were finished, `news` is all else. Ends nobody listens to cost nothing. */
+/**
+ * What to subscribe to: `ends` are finished tasks, `news` are all other task events. Ends without a subscriber cost
+ * nothing.
+ */
 export type TaskTopic = 'news' | 'ends';
 
 export type TaskEvent =
-  /** Tasks came or came back; no count: somebody saw some waiting. */
+  /** Tasks were added or returned; without a count, some were seen waiting. */
   | { type: 'work'; count?: number }
   | { type: 'done'; ends: CompletedTask[] }
   | { type: 'cancel'; task: Bytes }
   | { type: 'delete' }
-  /** Something may have been missed. */
+  /** Events may have been missed. */
   | { type: 'reset' };
 
 export interface CompletedTask {
@@ -80,10 +91,10 @@ export interface CompletedTask {
 }
 
 export interface Subscription {
-  /** Settles once nothing more can be missed, or the attempt to listen has failed; never rejects. */
+  /** Resolves once no further event can be missed, or the attempt to subscribe has failed; never rejects. */
   ready: Promise<void>;
   stop(): void;
 }
 
-/** A store that has them. */
+/** A store with raw tasks. */
 export type RawTaskStore = Store & { readonly raw: RawStore };

@@ -3,53 +3,59 @@ import type { Outcome } from '../job/transitions.js';
 import type { RawStore } from './raw-store.js';
 
 /**
- * The contract every store keeps. Each verb is atomic (batches: per call, at most `MAX_BATCH` entries), costs O(batch)
- * whatever the backlog, and takes its time from the store's clock. Stores decide nothing, log nothing, count nothing.
+ * The contract of every store. Each method is atomic (batches: per call, at most `MAX_BATCH` entries), costs O(batch)
+ * regardless of the backlog, and uses the store's clock. Stores make no decisions, log nothing and keep no metrics.
  */
 export interface Store {
-  /** The store's clock, as well as this process knows it. */
+  /** The store's clock, as accurately as this process knows it. */
   now(): number;
-  /** A second connection for the heartbeat thread, as a URL to open there; absent where only this process can beat. */
+  /**
+   * URL of a second connection, to be opened in the heartbeat thread; absent where only this process can send
+   * heartbeats.
+   */
   readonly threadUrl?: string;
-  /** How many claims are worth having under way at once: one where calls are synchronous, more across a network. */
+  /** How many concurrent claims pay off: one where calls are synchronous, more across a network. */
   readonly maxParallelClaims: number;
-  /** What an operator should know about how this store is set up (no persistence, an eviction policy …). */
+  /** Problems with this store's configuration that an operator should know (no persistence, an eviction policy …). */
   readonly warnings: readonly string[];
-  /** Schedules, which make jobs again and again. */
+  /** Schedules, which add jobs repeatedly. */
   readonly schedules: ScheduleStore;
-  /** What happened to jobs, for whoever asks for it. */
+  /** Events of jobs. */
   readonly events: EventStore;
-  /** Jobs that come from elsewhere in an order of their own. */
+  /** Jobs from sources, which have an order of their own. */
   readonly sources: SourceStore;
-  /** Raw tasks by hand; absent behind a job server. */
+  /** Direct access to raw tasks; absent behind a job server. */
   readonly raw?: RawStore;
 
-  /** Puts raw tasks at the back. False: refused as a whole, the queue is full. */
+  /** Adds raw tasks at the back. False: the queue is full and none was added. */
   push(queue: string, tasks: readonly Bytes[], limits?: Capacity): Promise<boolean>;
-  /** Puts jobs. An unknown upstream refuses the whole call with UNKNOWN_UPSTREAM. */
+  /** Adds jobs. An unknown upstream job rejects the whole call with UNKNOWN_UPSTREAM. */
   add(queue: string, jobs: readonly NewJob[], limits?: Capacity): Promise<AddOutcome[]>;
   /**
-   * The same through a connection that the caller opened on this very store, as part of its transaction. Absent where
+   * Adds jobs through a connection that the caller opened on the same store, as part of its transaction. Absent where
    * transactions cannot be shared.
    */
   addIn?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Capacity): AddOutcome[];
-  /** Takes up to `n` entries for a worker whose session exists, and prolongs that session. */
+  /** Claims up to `n` entries for a worker with a session, and renews that session. */
   claim(session: WorkerSession, n: number): Promise<Claim>;
-  /** Applies each move whose token still matches; false where it does not. */
+  /** Applies each outcome whose token still matches; false where it does not. */
   settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]>;
-  /** Records progress or log lines of a running job; false when the lease is gone. */
+  /** Records progress or log lines of a running job; false if the lease is gone. */
   recordProgress(queue: string, lease: Lease, note: ProgressUpdate): Promise<boolean>;
 
-  /** Opens a worker's session on a queue. After a session is lost its name must not be used again. */
+  /** Opens a worker's session at a queue. The name of a lost session must not be reused. */
   join(queue: string, worker: string, session: NewSession): Promise<void>;
-  /** Prolongs sessions; false where one is gone. */
+  /** Renews sessions; false where a session is gone. */
   heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]>;
-  /** Ends a session that holds nothing; one that still holds something is left to expire. */
+  /** Ends a session that holds nothing; a session that still holds entries is left to expire. */
   leave(queue: string, worker: string): Promise<void>;
-  /** What a worker holds according to the store. */
+  /** The leases of a worker according to the store. */
   leasesOf(queue: string, worker: string): Promise<Lease[]>;
 
-  /** Promotes what is due, forgets what is no longer kept, and returns the entries of dead workers and ended reservations. */
+  /**
+   * Promotes due jobs, removes records past their retention, and returns the entries of dead workers and ended
+   * reservations.
+   */
   sweep(queue: string, options: SweepOptions): Promise<SweepResult>;
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]>;
@@ -59,89 +65,98 @@ export interface Store {
   workers(queue: string): Promise<WorkerInfo[]>;
 
   /**
-   * Success told without a token, by whoever was given a job before: active jobs, and those that were delivered, have not
-   * been answered since and wait for their retry, are done. True where this call did it.
+   * Reports success without a token, for jobs that were delivered: active jobs, and jobs that wait for a retry and have
+   * had no report since their delivery, become done. True where this call did it.
    */
   reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]>;
-  /** Cancels whatever has not ended; true where this call did it. */
+  /** Cancels jobs that have not ended; true where this call did it. */
   cancel(queue: string, ids: readonly string[]): Promise<boolean[]>;
-  /** Dead jobs go to the back of their line with fresh counts; true where this call did it. */
+  /** Moves dead jobs to the back of their waiting list with their counts reset; true where this call did it. */
   retryDead(queue: string, ids: readonly string[]): Promise<boolean[]>;
-  /** Drops the records of ended jobs; true where this call did it. */
+  /** Removes the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
   settings(queue: string): Promise<QueueSettings>;
-  /** Changes the settings that are given; limits are replaced as a whole. */
+  /** Changes the given settings; limits are replaced as a whole. */
   configure(queue: string, settings: Partial<QueueSettings>): Promise<void>;
-  /** Forgets everything a queue holds, running work included. */
+  /** Removes everything in a queue, including running work. */
   obliterate(queue: string): Promise<void>;
 
-  /** Asks for a `finished` signal about these jobs. */
+  /** Requests a `finished` signal for these jobs. */
   watchForEnd(queue: string, ids: readonly string[]): Promise<void>;
-  /** Hears of work, ends and cancellations of a queue; returns the way to stop. Signals may be lost, never invented. */
+  /**
+   * Subscribes to work, ends and cancellations of a queue; returns a function that unsubscribes. Signals may be lost,
+   * but there are no false ones.
+   */
   subscribe(queue: string, listener: (signal: Signal) => void): () => void;
   close(): Promise<void>;
 }
 
 export interface ScheduleStore {
-  /** Puts a schedule; one that says the same in the same queue stays as it is, with its next tick. Returns what holds. */
+  /**
+   * Stores a schedule; an identical one in the same queue stays unchanged and keeps its next tick. Returns the stored
+   * schedule.
+   */
   put(schedule: NewSchedule): Promise<Schedule>;
-  /** Adds the jobs of a tick and sets the next one, if the schedule still says the same and the tick is still to come. */
+  /** Adds the jobs of a tick and sets the next tick, if the schedule is unchanged and this tick has not fired yet. */
   fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
   list(): Promise<Schedule[]>;
-  /** False when there is none of this name. */
+  /** False if there is no schedule of this name. */
   remove(name: string): Promise<boolean>;
 }
 
 export interface EventStore {
-  /** Records the events of a queue for so many milliseconds; returns the position of the last one. */
+  /** Records the events of a queue for this many milliseconds; returns the position of the last event. */
   record(queue: string, ms: number): Promise<string>;
   /** Events after a position, oldest first. */
   read(queue: string, after: string, limit: number): Promise<EventPage>;
 }
 
 export interface SourceStore {
-  /** Adds jobs if the source stands at `step.from`, and moves it to `step.to` in the same transaction. */
+  /** Adds jobs if the source is at `step.from`, and moves it to `step.to` in the same transaction. */
   add(queue: string, jobs: readonly NewJob[], step: SourceStep): Promise<AddOutcome[] | 'stale'>;
-  /** Where a source stands in a queue; empty at the beginning. It outlives the jobs, and `obliterate`. */
+  /** The position of a source in a queue; empty at the beginning. It outlives the jobs, and `obliterate`. */
   position(queue: string, source: string): Promise<string>;
 }
 
-/** What was set for a queue. */
+/** Settings of a queue. */
 export interface QueueSettings {
-  /** Nothing is claimed. */
+  /** Workers claim nothing. */
   paused: boolean;
   limits: QueueLimits;
 }
 
 /**
- * A session whose name starts so belongs to a server that hands jobs on to others. When it ends, a job with a reservation
- * stays with whoever got it until the reservation ends; the rest has not been handed on and returns uncharged.
+ * A session with this name prefix belongs to a server that delivers jobs to remote workers. When it ends, a job with a
+ * reservation stays with its worker until the reservation ends; all other jobs were not delivered yet and return
+ * without an attempt being charged.
  */
 export const SERVER_SESSION = 'relay:';
 
-/** Entries per atomic call. */
+/** Maximum number of entries per atomic call. */
 export const MAX_BATCH = 1_000;
 
-/** Waiting entries a producer accepts in a queue; absent means no limit. */
+/** How many entries may wait in a queue before producers are refused; absent means no limit. */
 export interface Capacity {
   count?: number;
   bytes?: number;
 }
 
-/** So many starts within so many milliseconds, counted from the first of them. */
+/** At most `count` starts within `per` milliseconds, counted from the first of them. */
 export interface Rate {
   count: number;
   per: number;
 }
 
-/** How many entries may be leased at once and start per interval: of the whole queue, and of each group. */
+/** How many entries may be leased at once and start per interval: in the whole queue, and in each group. */
 export interface QueueLimits {
   concurrency?: number;
   rate?: Rate;
   group?: { concurrency?: number; rate?: Rate };
 }
 
-/** `replaced` and `extended`: a waiting job with the same unique key took over what it was asked to; `id` is that job's. */
+/**
+ * `replaced` and `extended`: a waiting job with the same unique key was changed instead; `id` is the id of that job.
+ */
 export type AddOutcome =
   | { outcome: 'created' }
   | { outcome: 'duplicate' | 'replaced' | 'extended'; id: string }
@@ -149,7 +164,7 @@ export type AddOutcome =
 export const CREATED: AddOutcome = Object.freeze({ outcome: 'created' });
 export const FULL: AddOutcome = Object.freeze({ outcome: 'full' });
 
-/** A step of a source through its own order; positions are the source's own words, compared for equality. */
+/** A step of a source through its own order; positions are opaque to the store and only compared for equality. */
 export interface SourceStep {
   source: string;
   from: string;
@@ -171,7 +186,7 @@ export interface Settlement {
   move: Outcome;
   spec: Spec;
   priority: number;
-  /** A raw task that fails gets this record. */
+  /** The record to create for a raw task that fails. */
   record?: NewJob;
 }
 
@@ -184,7 +199,7 @@ export interface ProgressUpdate {
 export interface NewSession {
   lease: number;
   info: string;
-  /** When it is lost, its raw tasks return as they were, with no crash counted. */
+  /** If the session is lost, its raw tasks return unchanged, with no crash counted. */
   raw?: boolean;
 }
 
@@ -196,44 +211,44 @@ export interface WorkerSession {
 
 export interface SweepOptions {
   lease: number;
-  /** A queue swept more recently than this is left alone; 0 sweeps in any case. */
+  /** Skips a queue that was swept more recently than this; 0 always sweeps. */
   every: number;
 }
 
-/** An entry that must be settled by whoever swept it up. */
+/** An entry that the caller of the sweep must settle. */
 export type LostEntry = Entry & {
   why: 'worker' | 'reservation';
-  /** A raw task whose session asked for its return as it was. */
+  /** A raw task whose session asked to return its tasks unchanged. */
   raw?: boolean;
 };
 
 export interface SweepResult {
   lost: LostEntry[];
-  /** There was more to do than one call does. */
+  /** One call could not do everything: there is more to sweep. */
   more: boolean;
 }
 
-/** Something that makes jobs of a queue again and again. Names are unique in the store. */
+/** A schedule adds jobs to a queue repeatedly. Names are unique in the store. */
 export interface NewSchedule {
   name: string;
   queue: string;
-  /** What it says, opaque to the store. */
+  /** The serialized schedule, opaque to the store. */
   definition: string;
-  /** When it was put; ticks may be counted from here. */
+  /** When the schedule was created; ticks may be counted from here. */
   since: number;
   /** The first tick. */
   next?: number;
 }
 
 export interface Schedule extends NewSchedule {
-  /** The tick of the last job. */
+  /** The tick that added the last job. */
   last?: number;
 }
 
 export interface ListOptions {
   state: State;
   limit: number;
-  /** Where the last page ended, as that page said: what comes and goes meanwhile shifts nothing. */
+  /** Where the last page ended, as returned with it; entries added or removed in between do not shift the pages. */
   cursor?: string;
 }
 
@@ -247,7 +262,7 @@ export type Counts = Record<State, number>;
 
 export interface WorkerInfo {
   id: string;
-  /** When the session ends unless it is beaten. */
+  /** When the session ends unless a heartbeat renews it. */
   deadline: number;
   holds: number;
   info: string;
@@ -266,26 +281,26 @@ export const EVENT_TYPES = [
   'dead',
   'cancelled',
   'revived',
-  /** Nobody recorded for a while: something may be missing here. */
+  /** Recording had lapsed: events may be missing here. */
   'gap',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** Something that happened to a job. */
+/** An event of a job. */
 export interface StoredEvent {
-  /** Digits, perhaps with a dash; later events have later positions. */
+  /** Digits, possibly with a dash; later events have later positions. */
   position: string;
   type: EventType;
   /** Empty for a gap. */
   id: string;
   at: number;
-  /** The attempt that started, the progress as JSON, or the error. */
+  /** The number of the started attempt, the progress as JSON, or the error. */
   info: string;
 }
 
 export interface EventPage {
   events: StoredEvent[];
-  /** Events after the position have been dropped: more were kept than there is room for. */
+  /** Events after the position were dropped because the number of kept events is limited. */
   gap: boolean;
 }
 
@@ -293,7 +308,7 @@ export type Signal =
   | { type: 'work' }
   | { type: 'finished'; id: string }
   | { type: 'cancelled'; token: string }
-  /** Something happened that somebody asked to have recorded. */
+  /** New events were recorded. */
   | { type: 'events' }
-  /** Something may have been missed: look at everything again. */
+  /** Signals may have been missed: check everything again. */
   | { type: 'reset' };

@@ -1,7 +1,7 @@
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
 
-/** Where a store is. Passwords stay in here and never in a message: see `redact`. */
+/** The location of a store. Passwords stay in this object and never appear in messages: see `redact`. */
 export type StoreUrl =
   | { kind: 'sqlite'; file: string }
   /** A job server. */
@@ -10,7 +10,7 @@ export type StoreUrl =
       kind: 'redis';
       mode: 'single' | 'sentinel' | 'cluster';
       nodes: { host: string; port: number }[];
-      /** Present for TLS, with the files the URL names. */
+      /** Present for TLS, with the files named in the URL. */
       tls?: TlsFiles;
       username?: string;
       password?: string;
@@ -20,7 +20,7 @@ export type StoreUrl =
       prefix: string;
     };
 
-/** PEM files: whom to trust, and who we are. */
+/** PEM files: the trusted certificates, and our own certificate and key. */
 export interface TlsFiles {
   ca?: string;
   cert?: string;
@@ -33,7 +33,7 @@ export function parseStoreUrl(url: string): StoreUrl {
   if (typeof url !== 'string' || url === '') throw new CroreError('BAD_URL', 'the store URL is empty');
   if (url.startsWith('sqlite:')) return parseSqlite(url);
   if (/^grpcs?:/.test(url)) return parseGrpc(url);
-  // A password may hold an '@' or a '/': the last '@' before the query ends it.
+  // A password may contain '@' or '/': it ends at the last '@' before the query.
   const match = /^(redis|rediss|redis\+sentinel|redis\+cluster):\/\/(?:([^?]*)@)?([^/?@]*)(\/[^?]*)?(?:\?(.*))?$/.exec(
     url,
   );
@@ -131,7 +131,7 @@ function parseQuery(query: string, url: string): { tls?: TlsFiles; prefix: strin
   return result;
 }
 
-/** A part of a URL, unless it may be a secret. */
+/** Quotes a part of a URL, unless it may be a secret. */
 function quoted(part: string, url: string): string {
   return redactUrl(url) === url ? ` '${part}'` : '';
 }

@@ -5,7 +5,7 @@ interface Sleeper {
   wake: (error?: Error) => void;
 }
 
-/** A clock that stands still until it is moved. */
+/** A clock that only moves when a test moves it. */
 export class VirtualClock {
   readonly #sleepers = new Set<Sleeper>();
 
@@ -15,7 +15,7 @@ export class VirtualClock {
     return this.#sleepers.size;
   }
 
-  /** When the next sleeper wakes. */
+  /** When the next sleeper wakes up. */
   get nextWake(): number {
     return Math.min(...[...this.#sleepers].map((sleeper) => sleeper.until));
   }
@@ -36,7 +36,7 @@ export class VirtualClock {
       signal?.addEventListener('abort', abort);
       this.#sleepers.add(sleeper);
     });
-    sleeping.catch(() => {}); // whoever slept may be gone
+    sleeping.catch(() => {}); // the caller may no longer be waiting
     return sleeping;
   }
 
@@ -51,7 +51,7 @@ export class VirtualClock {
   }
 }
 
-/** A small generator of numbers in [0, 1) that are the same for the same seed. */
+/** A small random generator of numbers in [0, 1); the same seed gives the same numbers. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

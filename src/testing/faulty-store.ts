@@ -13,8 +13,9 @@ import type {
 } from '../store/store.js';
 
 /**
- * Where death strikes. `claimed`: the store has handed out jobs, the worker never got them. `running`: the handler has
- * begun. `settling`: it is through, its report was never sent. `settled`: the report arrived, its answer did not.
+ * The step at which a worker is killed. `claimed`: the store has delivered jobs, the worker never received them. `running`: the
+ * handler has started. `settling`: the handler has finished, its report was never sent. `settled`: the report arrived, its answer
+ * did not.
  */
 export const STEPS = ['claimed', 'running', 'settling', 'settled'] as const;
 export type Step = (typeof STEPS)[number];
@@ -22,35 +23,34 @@ export type Step = (typeof STEPS)[number];
 type Listener = (signal: Signal) => void;
 
 const NOTHING: Claim = Object.freeze({ status: 'ok', entries: [], more: false }) as Claim;
-/** Turns of the event loop that a handler gets to begin. */
+/** How many turns of the event loop a handler gets to start. */
 const BEGIN = 10;
 
 /**
- * The line between the workers and the real store. It passes everything on, until a worker is dead: from then on nothing of
- * that worker reaches the store, as if its process had been killed, while the worker's remains in this process are kept
- * quiet with empty answers.
+ * A layer between the workers and the real store. It passes everything on until a worker is killed; from then on nothing of that
+ * worker reaches the store, as if its process had been killed, while its remaining code in this process gets empty answers.
  */
 export class FaultyStore {
-  /** What the workers get for a store. */
+  /** The store as the workers see it. */
   readonly store: Store;
   /** Sessions of living workers, by name. */
   readonly living = new Map<string, WorkerSession>();
   readonly dead = new Map<string, WorkerSession>();
   readonly paused = new Set<string>();
-  /** When the latest claim of each queue said that there would be more. */
+  /** When the latest claim of each queue said that more would be due. */
   readonly nextAt = new Map<string, number>();
-  /** How often claims of each queue have come back with nothing. */
+  /** How many claims of each queue have returned nothing. */
   readonly empties = new Map<string, number>();
-  /** Rises with whatever workers bring about. */
+  /** Increases with every action of a worker. */
   activity = 0;
-  /** Calls of workers that are under way. */
+  /** Worker calls in flight. */
   pending = 0;
-  /** Sweeps happen when time moves, never by themselves. */
+  /** Sweeps run when time moves, never by themselves. */
   sweeping = false;
   readonly #armed = new Map<string, { at: Step; died: () => void }>();
   readonly #begun = new Set<string>();
   readonly #listeners = new Map<string, Set<Listener>>();
-  /** What a sweep took away: its settlements are the sweeper's, not those of the dead. */
+  /** Tokens a sweep has reclaimed: their settlements come from the sweeper, not from a dead worker. */
   readonly #swept = new Set<string>();
 
   constructor(private readonly real: Store) {
@@ -64,12 +64,12 @@ export class FaultyStore {
     });
   }
 
-  /** Lets a worker die at its next such step; `died` is called at that moment. */
+  /** Kills a worker at its next such step; `died` is called at that moment. */
   arm(worker: string, at: Step, died: () => void): void {
     this.#armed.set(worker, { at, died });
   }
 
-  /** From now on nothing of this worker reaches the store. */
+  /** From now on, nothing of this worker reaches the store. */
   cut(worker: string): void {
     const session = this.living.get(worker);
     if (!session) return;
@@ -81,7 +81,7 @@ export class FaultyStore {
     armed?.died();
   }
 
-  /** Makes handlers of a dead worker stop: their results will not count. */
+  /** Stops the handlers of a dead worker: their results will not count. */
   async silence(worker: string): Promise<void> {
     const { queue } = this.dead.get(worker)!;
     for (const { token } of await this.real.leasesOf(queue, worker)) this.tell(queue, { type: 'cancelled', token });
@@ -93,7 +93,7 @@ export class FaultyStore {
 
   #verbs(): Partial<Store> {
     return {
-      threadUrl: undefined, // a thread of its own would beat in real time
+      threadUrl: undefined, // a separate thread would send heartbeats in real time
       join: (queue, worker, session) => this.#join(queue, worker, session),
       leave: (queue, worker) => this.#leave(queue, worker),
       heartbeat: (sessions) => this.#beat(sessions),
@@ -137,7 +137,7 @@ export class FaultyStore {
 
   async #claim(session: WorkerSession, n: number): Promise<Claim> {
     const { worker } = session;
-    // One that is about to die asks for nothing more.
+    // A worker that is about to die claims nothing more.
     if (this.dead.has(worker) || this.#begun.has(worker)) return NOTHING;
     const claim = await this.real.claim(session, n);
     this.#remember(session.queue, claim);
@@ -159,7 +159,7 @@ export class FaultyStore {
     if (entries.length === 0) this.empties.set(queue, (this.empties.get(queue) ?? 0) + 1);
   }
 
-  /** The handler begins as soon as the claim is answered; its end, if it comes first, is not reported. */
+  /** The handler starts as soon as the claim is answered; if it ends first, its end is not reported. */
   #begin(worker: string): void {
     this.#begun.add(worker);
     let turns = 0;
@@ -184,7 +184,7 @@ export class FaultyStore {
     return applied;
   }
 
-  /** Whoever still runs a job whose reservation has ended has to hear of it. */
+  /** A worker that still runs a job whose reservation has ended has to be notified. */
   async #settleSwept(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     const applied = await this.real.settle(queue, settlements);
     this.tell(queue, { type: 'reset' });

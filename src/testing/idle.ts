@@ -2,28 +2,28 @@ import type { Store } from '../store/store.js';
 import type { VirtualClock } from './clock.js';
 import type { FaultyStore } from './faulty-store.js';
 
-/** A queue in which something is still to happen at this moment. */
+/** A queue in which something can still happen at the current time. */
 export interface BusyQueue {
   queue: string;
   ready: number;
-  /** In the hands of living workers. */
+  /** Held by living workers. */
   active: number;
   workers: number;
   paused: boolean;
-  /** Its workers asked and were given nothing: the limits of the queue, or of its groups, lets nothing start now. */
+  /** Its workers asked and got nothing: the limits of the queue or of its groups let nothing start now. */
   held: boolean;
 }
 
 export interface Rest {
   restless: BusyQueue[];
-  /** They were waited for as long as patience lasted. */
+  /** The patience ran out while waiting for them. */
   ranOut: boolean;
 }
 
-/** Turns of the event loop without news after which workers are taken to have nothing in mind. */
+/** Turns of the event loop without activity after which workers count as idle. */
 const TURNS = 4;
 
-/** Tells when everything that can happen without time passing has happened. */
+/** Detects when everything that can happen without time passing has happened. */
 export class IdleCheck {
   readonly #overlooked = new Map<string, { ready: number; active: number }>();
 
@@ -33,7 +33,10 @@ export class IdleCheck {
     private readonly clock: VirtualClock,
   ) {}
 
-  /** Waits until nothing is ready or active, nothing can be done about it, or `patience` real milliseconds passed without news. */
+  /**
+   * Waits until nothing is ready or active, nothing can make progress, or `patience` real milliseconds have passed without
+   * activity.
+   */
   async wait(patience: number, only?: string): Promise<Rest> {
     let seen = -1;
     let since = performance.now();
@@ -49,12 +52,12 @@ export class IdleCheck {
       if (this.wire.activity !== seen || this.wire.pending > 0) continue;
       if (restless.length === 0 || this.#isHopeless(restless)) return { restless, ranOut: false };
       if (performance.now() - since > patience) return { restless, ranOut: true };
-      // Handlers may be waiting for something real.
+      // Handlers may be waiting for something in real time.
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   }
 
-  /** Handlers that take longer than anybody's patience, and what waits behind them, are not waited for again. */
+  /** Handlers that exceeded the patience, and what waits behind them, are not waited for again. */
   overlook(restless: readonly BusyQueue[]): void {
     if (restless.length === 0) this.#overlooked.clear();
     for (const { queue, ready, active } of restless) this.#overlooked.set(queue, { ready, active });
@@ -75,7 +78,7 @@ export class IdleCheck {
     return all;
   }
 
-  /** Whether a worker that is told of work comes back with nothing. */
+  /** Whether a worker that is notified of work gets nothing. */
   async #isHeld(queue: string): Promise<boolean> {
     const before = this.wire.empties.get(queue);
     this.wire.tell(queue, { type: 'work' });
@@ -89,7 +92,7 @@ export class IdleCheck {
     return ready > (known?.ready ?? 0) || active > (known?.active ?? 0);
   }
 
-  /** Nobody is there to do it, or all that runs sleeps until the clock is moved. */
+  /** No worker can run it, or everything that runs sleeps until the clock moves. */
   #isHopeless(restless: readonly BusyQueue[]): boolean {
     const active = restless.reduce((sum, one) => sum + one.active, 0);
     if (active > this.clock.sleepers) return false;

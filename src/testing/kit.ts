@@ -13,18 +13,18 @@ import { type BusyQueue, IdleCheck, type Rest } from './idle.js';
 import { Time } from './time.js';
 
 export interface TestingOptions {
-  /** What the clock says at first; default 2030-01-01 00:00 UTC. */
+  /** The initial time of the clock; default 2030-01-01 00:00 UTC. */
   now?: Date | number;
-  /** Seed of all randomness, such as the jitter of backoffs; default 1. */
+  /** Seed of all randomness, such as backoff jitter; default 1. */
   seed?: number;
-  /** A SQLite file in place of memory, for applications that use `addIn`. */
+  /** A SQLite file instead of memory, for applications that use `addIn`. */
   file?: string;
-  /** Real time that handlers get to make progress before `advance` goes on without them and `drain` fails; default 2 s. */
+  /** Real time that handlers get to make progress before `advance` continues without them and `drain` fails; default 2 s. */
   patience?: Duration;
 }
 
 export interface KillOptions {
-  /** The step at which the worker dies; default at once. */
+  /** The step at which the worker is killed; default: at once. */
   at?: Step;
 }
 
@@ -35,7 +35,7 @@ export interface Inspection<T, R> {
   workers: (WorkerInfo & { killed: boolean })[];
 }
 
-/** Opens a connection for tests: the real engine on a store in memory, with a clock that the test moves. */
+/** Opens a connection for tests: the real engine on an in-memory store, with a clock that the test moves. */
 export async function openTesting(options: TestingOptions = {}): Promise<Testing> {
   checkOptions(options, ['now', 'seed', 'file', 'patience'], 'openTesting');
   const now = Number(options.now ?? Date.UTC(2030, 0, 1));
@@ -48,9 +48,9 @@ export async function openTesting(options: TestingOptions = {}): Promise<Testing
 }
 
 export class Testing {
-  /** A real connection; everything works as in production but the time, which stands still. */
+  /** A real connection; everything works as in production, except that time stands still. */
   readonly crore: Crore;
-  /** Trouble that was reported in the background, such as outcomes that came too late. */
+  /** Errors reported in the background, such as outcomes that came too late. */
   readonly errors: Error[] = [];
   readonly #store: Store;
   readonly #clock: VirtualClock;
@@ -59,7 +59,7 @@ export class Testing {
   readonly #time: Time;
   readonly #patience: number;
   readonly #deaths = new Set<Promise<void>>();
-  /** Kills whose step has not come yet. */
+  /** Kills whose step has not been reached yet. */
   readonly #armed = new Set<(died: boolean) => void>();
   #advancing: Promise<void> = Promise.resolve();
   #closing: Promise<void> | undefined;
@@ -76,14 +76,14 @@ export class Testing {
     this.#time = new Time(clock, engineOf(this.crore), store, this.#wire);
   }
 
-  /** What the clock says, in milliseconds. */
+  /** The time of the clock, in milliseconds. */
   get now(): number {
     return this.#clock.now;
   }
 
   /**
-   * Moves the clock, and does on the way what time would do: due jobs become ready, living workers beat, the leases of
-   * killed ones end. At each moment at which something is due, workers get to finish what they can.
+   * Moves the clock, and does along the way what passing time would do: due jobs become ready, living workers send heartbeats,
+   * the leases of killed workers end. At each time at which something is due, workers get to finish what they can.
    */
   async advance(duration: Duration): Promise<void> {
     this.#checkOpen();
@@ -92,21 +92,21 @@ export class Testing {
       const { restless, ranOut } = await this.#settle();
       if (ranOut) this.#quiet.overlook(restless);
     };
-    // One after the other, should two be asked for at once.
+    // Concurrent calls run one after the other.
     const advancing = this.#advancing.then(() => this.#time.advance(ms, settle));
     this.#advancing = advancing.catch(() => {});
     await advancing;
   }
 
-  /** Resolves when `duration` has passed on the clock of the kit: for handlers that take their time. */
+  /** Resolves when `duration` has passed on the clock of the kit: for handlers that simulate work. */
   sleep(duration: Duration, options: { signal?: AbortSignal } = {}): Promise<void> {
     checkOptions(options, ['signal'], 'sleep');
     return this.#clock.sleep(milliseconds(duration, 'sleep'), options.signal);
   }
 
   /**
-   * Resolves when nothing is ready or active any more, in this queue or in all that have workers; what killed workers hold
-   * does not count. Fails when nothing happens for as long as the patience of the kit lasts, and says what is stuck.
+   * Resolves when nothing is ready or active, in this queue or in all queues that have workers; jobs held by killed workers do
+   * not count. Fails when nothing happens within the patience of the kit, and says what is stuck.
    */
   async drain(queue?: string): Promise<void> {
     this.#checkOpen();
@@ -118,8 +118,8 @@ export class Testing {
   }
 
   /**
-   * Lets a worker die as by kill -9, at once or at its next such step: nothing of it reaches the store any more, its jobs
-   * stay leased until `advance` has passed the end of its lease. Resolves when it is dead; false: the kit was closed before.
+   * Kills a worker as with kill -9, at once or at its next such step: nothing of it reaches the store any more, and its jobs stay
+   * leased until `advance` has passed the end of its lease. Resolves when it is dead; with false if the kit was closed before.
    */
   kill<T>(worker: Worker<T>, options: KillOptions = {}): Promise<boolean> {
     this.#checkOpen();
@@ -133,7 +133,7 @@ export class Testing {
       this.#armed.add(resolve);
       const died = () => {
         this.#armed.delete(resolve);
-        const death = this.#bury(worker, id);
+        const death = this.#recordDeath(worker, id);
         this.#deaths.add(death);
         void death.finally(() => this.#deaths.delete(death)).then(() => resolve(true));
       };
@@ -142,7 +142,7 @@ export class Testing {
     });
   }
 
-  /** All there is to see of a queue. */
+  /** The state of a queue. */
   async inspect<T = unknown, R = unknown>(queue: string): Promise<Inspection<T, R>> {
     const door = this.crore.queue<T, R>(queue);
     const [counts, workers, ...pages] = await Promise.all([
@@ -170,8 +170,8 @@ export class Testing {
     await this.crore.close();
   }
 
-  /** The remains in this process: handlers are stopped, their results ignored, the worker lets go of its timers. */
-  async #bury(worker: { close(): Promise<void> }, id: string): Promise<void> {
+  /** Cleans up a killed worker in this process: stops its handlers, ignores their results, and releases its timers. */
+  async #recordDeath(worker: { close(): Promise<void> }, id: string): Promise<void> {
     await this.#wire.silence(id);
     await worker.close();
   }

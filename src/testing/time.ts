@@ -6,12 +6,12 @@ import type { VirtualClock } from './clock.js';
 import type { FaultyStore } from './faulty-store.js';
 import { turns } from './idle.js';
 
-/** How queues without a worker are looked after. */
-const CARE = { lease: 10_000, sweep: 1_000, maxCrashes: 3 };
-/** Moments at which something happens in one advance. */
+/** The sweep policy of queues without a worker. */
+const POLICY = { lease: 10_000, sweep: 1_000, maxCrashes: 3 };
+/** Maximum number of stops in one advance. */
 const MOST_STOPS = 100_000;
 
-/** Moves the clock from one moment at which something is due to the next, and does there what time would do. */
+/** Moves the clock from one time at which something is due to the next, and does there what passing time would do. */
 export class Time {
   constructor(
     private readonly clock: VirtualClock,
@@ -31,7 +31,7 @@ export class Time {
         );
       }
       const next = Math.min(end, await this.#nextEvent());
-      // A sweep shortly before makes this one part of a regular round: after a long gap nobody would be declared dead.
+      // A sweep shortly before makes this one part of a regular series: after a long gap no worker would be declared dead.
       if (next - this.clock.now > 1) await this.#stop(next - 1);
       await this.#stop(next);
       await settle();
@@ -39,7 +39,7 @@ export class Time {
     }
   }
 
-  /** The living beat, every queue is swept, schedules fire. */
+  /** Living workers send heartbeats, every queue is swept, schedules fire. */
   async #stop(at: number): Promise<void> {
     await turns(1); // calls made before belong to the time before
     this.clock.moveTo(at);
@@ -50,7 +50,7 @@ export class Time {
     try {
       await this.engine.maintenance.run();
       for (const queue of await this.real.queues()) {
-        if (!sessions.some((session) => session.queue === queue)) await sweepQueue(this.engine, queue, CARE);
+        if (!sessions.some((session) => session.queue === queue)) await sweepQueue(this.engine, queue, POLICY);
       }
     } finally {
       this.wire.sweeping = false;

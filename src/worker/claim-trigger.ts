@@ -1,19 +1,19 @@
 import type { Claim, Store } from '../store/store.js';
 
-/** A queue is looked at this often without any reason, in milliseconds: signals may be lost. */
+/** Interval of the fallback poll, in milliseconds: signals may be lost. */
 const SLOW_POLL = 5_000;
-/** Until a claim that failed is tried again. */
+/** Delay before retrying a failed claim. */
 const ERROR_PAUSE = 200;
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
- * Knows when a claim is worth its round trip. Whoever claims from a queue has one: the worker of the library, the dispatcher of the lakh
- * protocol, a queue of a crore.v1 stream.
+ * Decides when a claim is worth its round trip. Everything that claims from a queue has one: the library's worker, the dispatcher
+ * of the lakh protocol, a queue of a crore.v1 stream.
  *
  *            signal, due time, slow poll, end of a pause
  *      dry ────────────────────────────────────────────▶ open
  *       ▲                                                  │ begin()
- *       │  no more entries, and no wake came meanwhile     ▼
+ *       │  no more entries, and no wake-up meanwhile       ▼
  *       └───────────────────────────────────────────── claiming ── more entries, or woken meanwhile ──▶ open
  *                                                          │ failed: open again after a pause
  */
@@ -29,16 +29,16 @@ export class ClaimTrigger {
 
   constructor(
     private readonly store: Store,
-    /** There may be something to claim. */
+    /** Called when there may be something to claim. */
     private readonly open: () => void,
-    /** Somebody works here: the process stays for that. */
+    /** Set for a worker: the process stays alive for it. */
     { keepsProcess = false } = {},
   ) {
     this.#poll = setInterval(() => this.wake(), SLOW_POLL);
     if (!keepsProcess) this.#poll.unref();
   }
 
-  /** Nothing is there to be claimed, as far as is known. */
+  /** As far as is known, there is nothing to claim. */
   get dry(): boolean {
     return this.#dry;
   }
@@ -52,7 +52,7 @@ export class ClaimTrigger {
     return this.#claims;
   }
 
-  /** Something may have come. */
+  /** Called when new work may be available. */
   wake(): void {
     if (this.#closed) return;
     this.#wakes += 1;
@@ -60,13 +60,13 @@ export class ClaimTrigger {
     this.open();
   }
 
-  /** Runs a claim and draws the conclusions from its answer. A claim that fails rejects. */
+  /** Sends a claim and updates the state from its result. Rejects when the claim fails. */
   async claim(send: () => Promise<Claim>): Promise<Claim> {
     this.#claims += 1;
     const wakes = this.#wakes;
     try {
       const claim = await send();
-      // A wake may have overtaken this answer: then it does not say the last word.
+      // A wake-up during the claim may be newer than this result, which then does not mark the queue as dry.
       if (claim.status !== 'lost') this.#dry = !claim.more && wakes === this.#wakes;
       if (claim.nextAt !== undefined) this.#wakeAt(claim.nextAt);
       return claim;

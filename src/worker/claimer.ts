@@ -15,14 +15,14 @@ interface ClaimerHooks {
 
 const ERROR_PAUSE = 200;
 
-/** Decides how much a worker claims, when its `ClaimTrigger` says that there may be something. */
+/** Decides how much a worker claims when its `ClaimTrigger` reports that there may be work. */
 export class Claimer {
   readonly #trigger: ClaimTrigger;
   #asked = 0;
   #scheduled = false;
   #closed = false;
   #held = false;
-  /** Something may be leased to us that we do not know of. */
+  /** The store may count entries as leased to this worker that it does not know of. */
   #doubtful = false;
   #comparing: Promise<void> | undefined;
 
@@ -37,12 +37,12 @@ export class Claimer {
     this.#trigger = new ClaimTrigger(store, () => this.#claim(), { keepsProcess: true });
   }
 
-  /** There may be work. */
+  /** Called when there may be work. */
   wake(): void {
     this.#trigger.wake();
   }
 
-  /** There may be room: looked at once per turn of the event loop. */
+  /** Called when there may be room; checked once per turn of the event loop. */
   fill(): void {
     if (this.#scheduled || this.#closed) return;
     this.#scheduled = true;
@@ -52,13 +52,13 @@ export class Claimer {
     });
   }
 
-  /** Claims nothing while held. */
+  /** While held, nothing is claimed. */
   hold(held: boolean): void {
     this.#held = held;
     if (!held) this.wake();
   }
 
-  /** Something may have been missed: compares what we hold with what the store says we hold. */
+  /** Called when signals may have been missed: compares what the worker holds with what the store says it holds. */
   reconcile(): void {
     this.#doubtful = true;
     this.wake();
@@ -85,7 +85,7 @@ export class Claimer {
     if (!this.#trigger.isOpen || this.settler.clogged) return;
     const room = this.slots.room - this.#asked;
     const { share, stocked } = this.slots;
-    // While there is a stock, a claim may wait until it is worth its round trip.
+    // While entries are waiting here, a claim is delayed until it is large enough to be worth its round trip.
     if (room < 1 || (room < share && stocked)) return;
     void this.#send(session, Math.min(room, Math.max(share, this.concurrency), MAX_BATCH));
     if (room > share) this.fill();
@@ -109,7 +109,7 @@ export class Claimer {
       this.hooks.lost(session);
       return;
     }
-    // A session replaced while this claim was on the wire no longer holds what it brought.
+    // If the session was replaced during this claim, it no longer holds the claimed entries.
     if (this.hooks.session() !== session && !this.#closed) return;
     this.slots.accept(claim.entries);
     if (!this.#trigger.dry) this.fill();
@@ -140,7 +140,7 @@ export class Claimer {
     }
   }
 
-  /** Leases of a claim whose answer never came: back to the front, as if it had not happened. */
+  /** Returns leases of a claim whose answer never arrived to the front of the queue, as if it had not happened. */
   async #giveBack(held: Lease[]): Promise<void> {
     const jobs = await this.store.get(
       this.queue,

@@ -1,4 +1,4 @@
-/** One timer for many deadlines: no timer per job. Times are monotonic. */
+/** Tracks many deadlines with one timer instead of a timer per job. Times are monotonic. */
 export class Deadlines<K> {
   readonly #ends = new Map<K, number>();
   #timer: NodeJS.Timeout | undefined;

@@ -12,7 +12,7 @@ import {
 /** The heartbeat thread: see heartbeat.ts. Times are monotonic. */
 
 interface Session extends WatchedSession {
-  /** The moment up to which the lease is certain. */
+  /** The lease is certain to hold until this time. */
   safeUntil: number;
   late: boolean;
   timer: NodeJS.Timeout;
@@ -28,7 +28,7 @@ let seenTurns = -1;
 let turnedAt = performance.now();
 
 function store(): Promise<Store> {
-  // Whoever comes first at the gate: from now on the thread has to end by itself, or it is about to be terminated.
+  // Whichever side sets the gate first wins: either the thread has to end by itself from now on, or it is about to be terminated.
   if (Atomics.compareExchange(gate, 0, GATE.open, GATE.busy) === GATE.shut) return new Promise(() => {});
   opening ??= openStore(setup.url, { timeout: setup.timeout, relaxed: true }).catch((error) => {
     opening = undefined;
@@ -37,11 +37,11 @@ function store(): Promise<Store> {
   return opening;
 }
 
-function tell(worker: string, news: HeartbeatReply['news']): void {
-  parentPort!.postMessage({ worker, news } satisfies HeartbeatReply);
+function tell(worker: string, change: HeartbeatReply['change']): void {
+  parentPort!.postMessage({ worker, change } satisfies HeartbeatReply);
 }
 
-/** How long the main loop has stood still. */
+/** How long the main loop has not made a turn. */
 function stillFor(): number {
   const now = performance.now();
   const current = Atomics.load(turns, 0);
@@ -61,7 +61,7 @@ async function beat(session: Session): Promise<void> {
     if (alive) prolong(session, sentAt);
     else lose(session);
   } catch {
-    // not reached: `check` notices when this goes on for too long
+    // the store was not reached: `check` notices when this lasts too long
   } finally {
     session.beating = false;
   }
@@ -81,10 +81,10 @@ function lose(session: Session): void {
   tell(session.worker, 'lost');
 }
 
-/** The worker has to stop before its lease ends, not after: a beat's worth of time is left for that. */
+/** The worker has to stop before its lease ends, so it is reported late up to half a heartbeat interval early. */
 function check(session: Session): void {
   const left = session.safeUntil - performance.now();
-  if (left > session.beat / 2 || session.late) return;
+  if (left > session.heartbeatMs / 2 || session.late) return;
   session.late = true;
   tell(session.worker, 'late');
 }
@@ -98,13 +98,13 @@ function add(watched: WatchedSession): void {
     timer: setInterval(() => {
       check(session);
       if (stillFor() < session.hung) void beat(session);
-    }, watched.beat),
+    }, watched.heartbeatMs),
   };
   sessions.set(session.worker, session);
   void beat(session);
 }
 
-/** Ends by itself. To be terminated within a call of the SQLite driver would abort the whole process. */
+/** Lets the thread end by itself: terminating it during a call of the SQLite driver would abort the whole process. */
 async function stop(): Promise<void> {
   for (const { timer } of sessions.values()) clearInterval(timer);
   sessions.clear();

@@ -9,20 +9,22 @@ import {
 } from './heartbeat-messages.js';
 
 export interface HeartbeatListener {
-  /** The store no longer knows the session. */
+  /** Called when the store no longer knows the session. */
   lost: () => void;
-  /** The lease is about to end without a beat having got through; `true` when beats get through again. */
+  /**
+   * Called when the lease is about to end because no heartbeat got through, and with `true` when heartbeats get through again.
+   */
   late: (recovered: boolean) => void;
 }
 
 const LOOP_TICK = 250;
-/** Time for the thread to end by itself. */
+/** How long the thread gets to end by itself. */
 const PATIENCE = 2_000;
 
 /**
- * Keeps the sessions of this process alive. Beats come from a thread with a connection of its own, so that a busy main loop
- * does not look like death; the thread watches the main loop, so that a hung one does. Where no second connection can be
- * had (a database in memory) the main loop beats by itself.
+ * Keeps the sessions of this process alive. Heartbeats come from a thread with its own connection, so that a busy main loop does
+ * not make the worker look dead; the thread watches the main loop, so that a hung one does. Where no second connection is
+ * possible (an in-memory database), the main loop sends the heartbeats itself.
  */
 export class Heartbeat {
   readonly #listeners = new Map<string, HeartbeatListener>();
@@ -61,8 +63,8 @@ export class Heartbeat {
   }
 
   /**
-   * A thread that has not touched its store is simply terminated. Any other ends by itself, for to be terminated within a
-   * call of the SQLite driver would abort the whole process; one that waits for a distant store is not waited for.
+   * Terminates a thread that has not touched its store. Any other thread has to end by itself, because terminating it during a
+   * call of the SQLite driver would abort the whole process; one that is blocked on a remote store is terminated after a while.
    */
   async #end(thread: Thread): Promise<void> {
     if (Atomics.compareExchange(new Int32Array(this.#gate), 0, GATE.open, GATE.shut) === GATE.open) {
@@ -97,27 +99,27 @@ export class Heartbeat {
     const setup: HeartbeatSetup = { url: this.store.threadUrl!, timeout, loop: this.#loop, gate: this.#gate };
     const thread = new Thread(new URL('./heartbeat-thread.js', import.meta.url), { workerData: setup });
     thread.unref();
-    thread.on('message', ({ worker, news }: HeartbeatReply) => this.#tell(worker, news));
+    thread.on('message', ({ worker, change }: HeartbeatReply) => this.#tell(worker, change));
     thread.on('error', (error) => this.onError(error, 'heartbeat thread'));
     thread.on('exit', () => this.#gone(thread));
     return thread;
   }
 
-  /** A thread that ended by itself: every session is at risk, so its owner has to open a new one. */
+  /** The thread exited unexpectedly: every session is at risk, so its owner has to open a new one. */
   #gone(thread: Thread): void {
     if (this.#thread !== thread) return;
     this.#thread = undefined;
     for (const listener of [...this.#listeners.values()]) listener.lost();
   }
 
-  #tell(worker: string, news: HeartbeatReply['news']): void {
+  #tell(worker: string, change: HeartbeatReply['change']): void {
     const listener = this.#listeners.get(worker);
     if (!listener) return;
-    if (news === 'lost') listener.lost();
-    else listener.late(news === 'recovered');
+    if (change === 'lost') listener.lost();
+    else listener.late(change === 'recovered');
   }
 
-  #beatHere({ queue, worker, lease, beat }: WatchedSession): void {
+  #beatHere({ queue, worker, lease, heartbeatMs }: WatchedSession): void {
     const timer = setInterval(() => {
       this.store.heartbeat([{ queue, worker, lease }]).then(
         ([alive]) => {
@@ -125,7 +127,7 @@ export class Heartbeat {
         },
         (error: Error) => this.onError(error, 'heartbeat'),
       );
-    }, beat);
+    }, heartbeatMs);
     this.#own.set(worker, timer.unref());
   }
 }

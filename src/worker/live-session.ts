@@ -8,25 +8,25 @@ export interface LiveSessionSetup {
   store: Store;
   heartbeat: Heartbeat;
   queue: string;
-  /** What the name of each session begins with. */
+  /** Prefix of every session name. */
   name: string;
-  /** What others may read about this worker. */
+  /** Information about this worker that others can read. */
   info: object;
   lease: number;
-  /** Milliseconds between heartbeats, and after which a main loop that stands still counts as hung. */
-  beat: number;
+  /** Milliseconds between heartbeats; `hung`: after how many without a turn the main loop counts as hung. */
+  heartbeatMs: number;
   hung: number;
   joined: () => void;
-  /** The session is gone, and with it its leases; a new one is on its way. */
+  /** Called when the session, and with it its leases, is lost; a new one is being opened. */
   lost: (session: WorkerSession, why: string) => void;
-  /** The lease is about to end without a heartbeat having got through; `true` when they get through again. */
+  /** Called when the lease is about to end because no heartbeat got through, and with `true` when they get through again. */
   late: (recovered: boolean) => void;
-  /** The queue could not be joined and will be tried again. */
+  /** Called when joining the queue failed; it will be retried. */
   failed: (error: Error) => void;
 }
 
 /**
- * The session of a worker at a queue: joined, kept alive by heartbeats, replaced under a new name when it is lost.
+ * The session of a worker at a queue: joins, sends heartbeats, and is replaced under a new name when it is lost.
  *
  *    joining ──▶ joined ──▶ lost ──▶ joining, with a new name
  *       └───────────┴── close() ──▶ left
@@ -42,7 +42,7 @@ export class LiveSession {
     this.#joining = this.#join();
   }
 
-  /** The name of the session, whether it is joined yet or not. */
+  /** The name of the session, even before it has joined. */
   get worker(): string {
     return this.#session.worker;
   }
@@ -52,12 +52,12 @@ export class LiveSession {
     return this.#joined && !this.#closed ? this.#session : undefined;
   }
 
-  /** Resolves when the attempt to join that is under way has come to an end. */
+  /** Resolves when the current attempt to join is over. */
   get joining(): Promise<void> {
     return this.#joining;
   }
 
-  /** The store does not know this session any more. */
+  /** Called when the store no longer knows this session. */
   lose(session: WorkerSession, why: string): void {
     if (session !== this.#session || this.#closed) return;
     this.setup.heartbeat.remove(session.worker);
@@ -67,7 +67,7 @@ export class LiveSession {
     this.#joining = this.#join();
   }
 
-  /** Joins no more; the session stays until `leave`. */
+  /** Stops joining; the session stays until `leave`. */
   close(): void {
     this.#closed = true;
   }
@@ -84,7 +84,7 @@ export class LiveSession {
   }
 
   async #join(): Promise<void> {
-    const { store, heartbeat, queue, lease, beat, hung, info } = this.setup;
+    const { store, heartbeat, queue, lease, heartbeatMs, hung, info } = this.setup;
     const session = this.#session;
     while (!this.#closed) {
       try {
@@ -97,7 +97,7 @@ export class LiveSession {
     }
     if (this.#closed) return;
     heartbeat.add(
-      { ...session, beat, hung },
+      { ...session, heartbeatMs, hung },
       { lost: () => this.lose(session, 'its heartbeat came too late'), late: this.setup.late },
     );
     this.#joined = true;

@@ -2,29 +2,35 @@ import { checkInteger, checkName, checkOneOf, checkOptions, describe } from '../
 import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 
-/** How a worker works. */
+/** Options of a worker. */
 export interface WorkOptions {
-  /** Handlers running at once; default 1. */
+  /** How many handlers run at once; default 1. */
   concurrency?: number;
-  /** Chooses the wait after a failed attempt, in place of the job's own curve. */
+  /** Computes the wait after a failed attempt, instead of the job's own curve. */
   backoff?: (attempt: number, error: unknown) => Duration;
-  /** What a handler gets as payload of a raw task: `bytes` (default), `text`, or parsed `json`. */
+  /** Form in which a handler gets the payload of a raw task: `bytes` (default), `text`, or parsed `json`. */
   tasks?: 'bytes' | 'text' | 'json';
-  /** A worker not heard of for this long is dead and its jobs go to others; default 10 s. */
+  /** A worker without a heartbeat for this long is dead, and its jobs go to other workers; default 10 s. */
   lease?: Duration;
   /** Time between heartbeats; default 3 s, at most a third of the lease. */
   heartbeat?: Duration;
-  /** Time between rounds that look for dead workers and due jobs; default 1 s, at most half of the lease. */
+  /** Time between sweeps, which look for dead workers and due jobs; default 1 s, at most half of the lease. */
   sweep?: Duration;
-  /** A main loop that stands still for this long counts as hung, and the worker as dead; default 60 s. */
+  /** If the main loop makes no turn for this long, it counts as hung and the worker as dead; default 60 s. */
   hung?: Duration;
-  /** Workers a job may take down with it before it is dead; default 3. Of several workers on a queue in one process the largest number holds. */
+  /**
+   * How many workers a job may crash before it becomes dead; default 3. With several workers on a queue in one process, the
+   * largest number applies.
+   */
   maxCrashes?: number;
-  /** How long `close()` waits for running handlers before it gives their jobs back; default 10 s. */
+  /** How long `close()` waits for running handlers before it returns their jobs to the queue; default 10 s. */
   grace?: Duration;
-  /** Name of the worker; default host, process id and some random characters. */
+  /** Name of the worker; default: host, process id and some random characters. */
   name?: string;
-  /** Told of trouble no caller could be told of: a store that does not answer, a lost lease. Default: a line on stderr. */
+  /**
+   * Called for errors that cannot be reported to any caller: an unresponsive store, a lost lease. Default: prints a line to
+   * stderr.
+   */
   onError?: (error: Error, what: string) => void;
 }
 
@@ -46,14 +52,14 @@ const DEFAULTS = Object.freeze({
   concurrency: 1,
   tasks: 'bytes',
   lease: 10_000,
-  beat: 3_000,
+  heartbeatMs: 3_000,
   sweep: 1_000,
   hung: 60_000,
   maxCrashes: 3,
   grace: 10_000,
 });
 
-/** What a timer can hold. */
+/** The longest delay a timer supports. */
 const LONGEST = 2 ** 31 - 1;
 
 const KNOWN = [
@@ -79,10 +85,10 @@ export function resolveWorkOptions(options: WorkOptions = {}): ResolvedWorkOptio
     return ms;
   };
   const lease = time(options.lease, 'lease', DEFAULTS.lease, 100);
-  const beat = time(options.heartbeat, 'heartbeat', Math.min(DEFAULTS.beat, Math.floor(lease / 3)), 10);
-  if (beat * 2 > lease)
-    throw new CroreError('BAD_OPTION', `heartbeat (${beat} ms) must be at most half of the lease (${lease} ms)`);
-  // A sweep that finds the last one older than a lease only grants time: rarer ones would never take anything back.
+  const heartbeatMs = time(options.heartbeat, 'heartbeat', Math.min(DEFAULTS.heartbeatMs, Math.floor(lease / 3)), 10);
+  if (heartbeatMs * 2 > lease)
+    throw new CroreError('BAD_OPTION', `heartbeat (${heartbeatMs} ms) must be at most half of the lease (${lease} ms)`);
+  // A sweep that finds the last one older than a lease only grants more time: rarer sweeps would never reclaim anything.
   const sweep = time(options.sweep, 'sweep', Math.min(DEFAULTS.sweep, Math.floor(lease / 3)), 10);
   if (sweep * 2 > lease) {
     throw new CroreError('BAD_OPTION', `sweep (${sweep} ms) must be at most half of the lease (${lease} ms)`);
@@ -92,7 +98,7 @@ export function resolveWorkOptions(options: WorkOptions = {}): ResolvedWorkOptio
     backoff: checkFunction(options.backoff, 'backoff'),
     tasks: checkOneOf(options.tasks ?? DEFAULTS.tasks, 'tasks', ['bytes', 'text', 'json']),
     lease,
-    heartbeat: beat,
+    heartbeat: heartbeatMs,
     sweep,
     hung: time(options.hung, 'hung', DEFAULTS.hung, 100),
     maxCrashes: checkInteger(options.maxCrashes ?? DEFAULTS.maxCrashes, 'maxCrashes', 1),
@@ -109,14 +115,14 @@ export function checkFunction<T>(value: T | undefined, what: string): T | undefi
   return value;
 }
 
-/** The same listener, whose own exceptions stop here: trouble in reporting trouble must not wedge a worker. */
+/** Wraps a listener and swallows its exceptions: an error while reporting an error must not block a worker. */
 export function harmless<T extends ((error: Error, what: string) => void) | undefined>(listener: T): T {
   if (!listener) return listener;
   return ((error, what) => {
     try {
       listener(error, what);
     } catch {
-      // there is nobody left to tell
+      // there is nobody left to report this to
     }
   }) as T;
 }

@@ -7,7 +7,7 @@ import type { Settlement } from '../store/store.js';
 import type { ResolvedWorkOptions } from './options.js';
 import type { RunningJob } from './running.js';
 
-/** What decisions need beside the job itself. */
+/** What the decisions need besides the job itself. */
 export interface OutcomeContext {
   options: ResolvedWorkOptions;
   random: () => number;
@@ -17,7 +17,7 @@ export interface OutcomeContext {
 
 const LONGEST_ERROR = 4_096;
 
-/** The handler returned. */
+/** The settlement after the handler returned. */
 export function returned(job: RunningJob<unknown>, value: unknown, context: OutcomeContext): Settlement {
   if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
@@ -25,12 +25,12 @@ export function returned(job: RunningJob<unknown>, value: unknown, context: Outc
   try {
     return settlement(job, finish(job, encodeValue(value, 'the result', context.maxPayload)), context);
   } catch (error) {
-    // Doing the work again would not make its result fit.
+    // Running the job again would not produce a valid result.
     return settlement(job, die(job, messageOf(error)), context);
   }
 }
 
-/** The handler threw. */
+/** The settlement after the handler threw. */
 export function threw(job: RunningJob<unknown>, error: unknown, context: OutcomeContext): Settlement {
   if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
@@ -71,7 +71,7 @@ function chosenDelay(job: RunningJob<unknown>, error: unknown, { options }: Outc
   try {
     return milliseconds(options.backoff(job.attempt, error), 'backoff');
   } catch {
-    return undefined; // the stored curve is the fallback for a function that fails
+    return undefined; // falls back to the stored curve when the function fails
   }
 }
 
@@ -80,7 +80,7 @@ function messageOf(error: unknown): string {
   try {
     text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   } catch {
-    text = 'something was thrown that cannot be shown'; // an object without a prototype, a Symbol as message
+    text = 'something was thrown that cannot be shown'; // an object without a prototype, or a Symbol as message
   }
   return text.length > LONGEST_ERROR ? `${text.slice(0, LONGEST_ERROR)}…` : text;
 }

@@ -1,13 +1,13 @@
-/** Handler time, in milliseconds per slot, that may lie claimed ahead. */
+/** How much handler time to claim ahead, in milliseconds per slot. */
 const AHEAD = 5;
-/** Bytes of payload that may lie claimed ahead. */
+/** How many bytes of payload to claim ahead. */
 const BYTES_AHEAD = 8 * 1024 * 1024;
 const MOST = 1_000;
 const WEIGHT = 0.05;
 
 /**
- * How many entries to claim beyond what can run. Fast handlers are fed ahead, for a round trip costs more than they do;
- * slow ones get nothing ahead, so that other workers can have it.
+ * How many entries to claim beyond what can run now. Fast handlers get entries ahead, because a round trip takes longer than they
+ * do; slow handlers get none, so that other workers can claim them.
  */
 export class Prefetch {
   #average: number | undefined;
@@ -18,17 +18,17 @@ export class Prefetch {
     this.#most = Math.min(MOST - Math.min(concurrency, MOST - 1), Math.max(512, 8 * concurrency));
   }
 
-  /** A handler took this many milliseconds. */
+  /** Records how long a handler took, in milliseconds. */
   took(ms: number): void {
     this.#average = this.#average === undefined ? ms : this.#average + (ms - this.#average) * WEIGHT;
   }
 
-  /** So many entries came, with so many bytes of payload. */
+  /** Records how many entries arrived, and how many bytes of payload. */
   brought(entries: number, bytes: number): void {
     if (entries > 0) this.#size += (bytes / entries - this.#size) * 0.5;
   }
 
-  /** What was claimed ahead has to wait: nothing more for now. */
+  /** Entries claimed ahead have to wait, so no more are claimed ahead for now. */
   stalled(ms: number): void {
     this.#average = Math.max(this.#average ?? 0, ms);
   }

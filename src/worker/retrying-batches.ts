@@ -6,19 +6,19 @@ const TRIES = 10;
 
 export interface RetryingBatchesSetup<T> {
   send: (batch: T[]) => Promise<void>;
-  /** A batch was refused and is tried again, or given up. */
+  /** Called when a batch failed and is retried or given up. */
   failed: (error: Error, count: number, givenUp: boolean) => void;
-  /** A batch is over, one way or the other. */
+  /** Called when a batch is finished, successfully or not. */
   over?: (batch: T[]) => void;
 }
 
-/** Sends what was reported in a turn of the event loop together, and again while the store does not answer. */
+/** Sends the reports of one turn of the event loop together, and retries while the store does not answer. */
 export class RetryingBatches<T> {
   readonly #batches = new Set<T[]>();
   #waiting: T[] = [];
   #scheduled = false;
   #tries = TRIES;
-  /** What was reported before it is no longer repeated. */
+  /** Reports of an earlier generation are no longer retried. */
   #generation = 0;
   #idle: (() => void)[] = [];
 
@@ -41,19 +41,19 @@ export class RetryingBatches<T> {
     return size;
   }
 
-  /** What has not been answered yet. */
+  /** Items without an answer so far. */
   get items(): T[] {
     return [this.#waiting, ...this.#batches].flat();
   }
 
-  /** Drops what has not been sent, and repeats nothing that was. */
+  /** Drops everything unsent, and retries nothing that was sent. */
   abandon(): void {
     this.#generation += 1;
     this.#waiting = [];
     this.#checkIdle();
   }
 
-  /** From now on what fails is not repeated for long. */
+  /** From now on, failures are only retried briefly. */
   hurry(): void {
     this.#tries = 2;
   }

@@ -4,34 +4,34 @@ import type { Entry, Job, Lease, Spec } from '../job/job.js';
 import type { Counted } from '../job/transitions.js';
 import type { ProgressUpdate } from '../store/store.js';
 
-/** The job as a handler sees it. */
+/** The job as its handler sees it. */
 export interface ActiveJob<T> {
-  /** Undefined for a raw task, which has no identity until it fails. */
+  /** Undefined for a raw task, which has no id until it fails. */
   readonly id: string | undefined;
   readonly queue: string;
   readonly payload: T;
   /** 1 for the first delivery. */
   readonly attempt: number;
-  /** Workers that died with this job in hand. */
+  /** How many workers died while they held this job. */
   readonly crashes: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Proof of the lease: hand it to systems that can refuse a stale one. */
+  /** Fencing token of the lease: pass it to systems that can reject a stale one. */
   readonly token: string;
-  /** Aborted on cancel, lost lease, end of the reservation, and shutdown. */
+  /** Aborted on cancellation, lost lease, end of the reservation, and shutdown. */
   readonly signal: AbortSignal;
-  /** Records how far the job is; any JSON value. Rejects with LEASE_LOST when the job is no longer this worker's. */
+  /** Records the job's progress; any JSON value. Rejects with LEASE_LOST when this worker no longer holds the job. */
   progress(value: unknown): Promise<void>;
   /** Appends a line to the job's log. */
   log(line: string): Promise<void>;
-  /** Asks for another delivery after `delay`, without charging an attempt; then return. */
+  /** Requests another delivery after `delay` without counting an attempt; return afterwards. */
   snooze(delay: Duration): void;
-  /** Gives the job back to the front of its queue, without charging an attempt; then return. */
+  /** Returns the job to the front of its queue without counting an attempt; return afterwards. */
   release(): void;
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
-/** An entry in the hands of a worker. Costs as little as may be: signals and notes are made when asked for. */
+/** An entry held by a worker. Kept cheap: signals and notes are created on first use. */
 export class RunningJob<T> implements ActiveJob<T>, Counted {
   readonly lease: Lease;
   readonly attempt: number;
@@ -42,11 +42,11 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   #payload: T | undefined;
   #decoded = false;
   snoozed: number | undefined;
-  /** The handler gave it back. */
+  /** The handler returned it to the queue. */
   released = false;
-  /** Settled behind the handler's back: whatever it still returns is ignored. */
+  /** Already settled without the handler: whatever it still returns is ignored. */
   over = false;
-  /** Why the handler was told to stop, if it was. */
+  /** Why the handler was asked to stop, if it was. */
   stopped: Error | undefined;
   #controller: AbortController | undefined;
 
@@ -70,7 +70,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     return this.lease.id;
   }
 
-  /** Decoded when first asked for. */
+  /** Decoded on first access. */
   get payload(): T {
     if (!this.#decoded) this.setPayload(this.read(this.entry));
     return this.#payload as T;
@@ -97,7 +97,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     return this.#controller.signal;
   }
 
-  /** Tells the handler to stop. */
+  /** Asks the handler to stop. */
   stop(reason: Error): void {
     this.stopped ??= reason;
     this.#controller?.abort(reason);

@@ -2,10 +2,10 @@ import { CroreError } from '../errors.js';
 import type { Settlement, Store } from '../store/store.js';
 import { RetryingBatches } from './retrying-batches.js';
 
-/** Settlements that wait while the store does not answer; beyond it nothing more is claimed. */
+/** How many settlements may wait while the store does not answer; above this, nothing more is claimed. */
 const BACKLOG = 5_000;
 
-/** Settles what a worker has done, in bulk. */
+/** Settles a worker's entries in batches. */
 export class SettlementBatcher {
   readonly #batches: RetryingBatches<Settlement>;
   #abandoned = 0;
@@ -15,7 +15,7 @@ export class SettlementBatcher {
     private readonly queue: string,
     private readonly onError: (error: Error, what: string) => void,
     settled: () => void,
-    /** The store still counts what could not be reported as held by this worker. */
+    /** Called when settlements were given up: the store still counts their entries as held by this worker. */
     gaveUp: () => void,
   ) {
     this.#batches = new RetryingBatches({
@@ -32,12 +32,12 @@ export class SettlementBatcher {
     this.#batches.add(settlement);
   }
 
-  /** So many settlements lie here that claiming more would only add to the pile. */
+  /** So many settlements are waiting that claiming more would only add to the backlog. */
   get clogged(): boolean {
     return this.#batches.size > BACKLOG;
   }
 
-  /** Tokens of what has been reported and not yet answered. */
+  /** Tokens of the settlements without an answer so far. */
   get tokens(): string[] {
     return this.#batches.items.map(({ lease }) => lease.token);
   }
@@ -46,18 +46,18 @@ export class SettlementBatcher {
     return this.#batches.busy;
   }
 
-  /** Outcomes of a session that is gone are not reported. */
+  /** Drops the outcomes of a session that is gone. */
   abandon(): void {
     this.#abandoned += 1;
     this.#batches.abandon();
   }
 
-  /** The worker is closing: what fails is not repeated for long. */
+  /** The worker is closing: failures are only retried briefly. */
   hurry(): void {
     this.#batches.hurry();
   }
 
-  /** Resolves when everything has been reported, or given up after a few tries. */
+  /** Resolves when everything was reported, or given up after a few tries. */
   flushed(): Promise<void> {
     return this.#batches.flushed();
   }

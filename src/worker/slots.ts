@@ -10,11 +10,11 @@ import { Prefetch } from './prefetch.js';
 import { type ActiveJob, RunningJob } from './running.js';
 import type { SettlementBatcher } from './settler.js';
 
-/** The user's handler, and how it comes by its payload. */
+/** The user's handler, and how its payload is prepared. */
 export interface Prepare<T> {
   /** Decodes the payload of an entry. */
   read: (entry: Entry) => T;
-  /** Validates it before the handler runs, where there is a schema. */
+  /** Validates the payload before the handler runs, if there is a schema. */
   check?: (job: RunningJob<T>) => T | Promise<T>;
   handler: (job: ActiveJob<T>) => unknown;
 }
@@ -27,12 +27,12 @@ interface SlotsSetup<T> {
   prepare: Prepare<T>;
 }
 
-/** Claimed entries that wait longer than this behind slow handlers go back to the queue. */
+/** Claimed entries that wait longer than this for slow handlers go back to the queue. */
 const STALE = 200;
-/** How long a suspect waits for running handlers before it runs beside them. */
+/** How long a suspect job waits for running handlers before it runs alongside them. */
 const ISOLATION = 5_000;
 
-/** Where handlers run: at most `concurrency` at once, the rest of what was claimed waiting in line. */
+/** Runs the handlers: at most `concurrency` at once, while the other claimed entries wait for a free slot. */
 export class Slots<T> {
   readonly #setup: SlotsSetup<T>;
   readonly #context: OutcomeContext;
@@ -41,11 +41,11 @@ export class Slots<T> {
   readonly #prefetch: Prefetch;
   readonly #note: (lease: Lease, note: ProgressUpdate) => Promise<boolean>;
   #waiting: RunningJob<T>[] = [];
-  /** Handlers that still run though their job was taken away: they keep their slot. */
+  /** Handlers that still run although the worker no longer holds their job; they keep their slot. */
   #zombies = 0;
-  /** A job that may have killed a worker: it waits to run alone, or runs alone. */
+  /** A job that may have crashed a worker: it waits to run alone, or runs alone. */
   #alone: RunningJob<T> | undefined;
-  /** The last job was such a one: more may follow, so they are claimed one by one. */
+  /** The last job was such a suspect: more may follow, so entries are claimed one at a time. */
   #cautious = false;
   #progressAt = performance.now();
   #staleTimer: NodeJS.Timeout | undefined;
@@ -64,7 +64,7 @@ export class Slots<T> {
     this.#note = (lease, note) => engine.store.recordProgress(setup.queue, lease, note);
   }
 
-  /** How many more entries can be used now. */
+  /** How many more entries can be accepted now. */
   get room(): number {
     if (this.#alone) return 0;
     const free = this.#setup.options.concurrency - this.#running.size - this.#zombies;
@@ -72,7 +72,7 @@ export class Slots<T> {
     return free + this.#prefetch.ahead - this.#waiting.length;
   }
 
-  /** A good size for a claim: part of what is fed ahead, so that several are under way; one where nothing is. */
+  /** A good size for a claim: a share of the prefetch, so that several claims are in flight; one when there is no prefetch. */
   get share(): number {
     return this.#cautious
       ? 1
@@ -106,11 +106,11 @@ export class Slots<T> {
     if (this.#waiting.length > 0) this.#watchStale();
   }
 
-  /** Tells one handler to stop, because its job is no longer its own. */
+  /** Asks one handler to stop, because the worker no longer holds its job. */
   stop(token: string, reason: Error): void {
     const job = this.#running.get(token);
     if (job) {
-      this.#bury(job, reason);
+      this.#detach(job, reason);
       return;
     }
     const held = [...this.#waiting, ...(this.#alone ? [this.#alone] : [])].find((one) => one.token === token);
@@ -125,10 +125,10 @@ export class Slots<T> {
     this.giveBackWaiting();
   }
 
-  /** Forgets everything: the session is gone and its leases with it. */
+  /** Forgets everything: the session is gone, and its leases with it. */
   abandon(reason: Error): void {
     this.#waiting = [];
-    for (const job of [...this.#running.values()]) this.#bury(job, reason);
+    for (const job of [...this.#running.values()]) this.#detach(job, reason);
     this.#alone = undefined;
     this.#reservations.clear();
   }
@@ -146,11 +146,11 @@ export class Slots<T> {
     }
     for (const job of [...this.#running.values()]) {
       this.#report(job, released(job, this.#context));
-      this.#bury(job, reason);
+      this.#detach(job, reason);
     }
   }
 
-  /** Resolves when no handler runs any more, or after `ms`. */
+  /** Resolves when no handler is running, or after `ms`. */
   drained(ms: number): Promise<void> {
     if (this.#running.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -172,8 +172,8 @@ export class Slots<T> {
   }
 
   /**
-   * A job that was in hand when a worker died runs alone, with nothing else claimed, so that its next crash is nobody
-   * else's: the poison dies of its own count and its neighbours live. Long handlers are not waited for without end.
+   * Runs a job that was held by a worker when it died alone, with nothing else claimed, so that its next crash affects no other
+   * job: the poison job reaches its own crash limit and its neighbours survive. Waiting for long handlers is bounded.
    */
   async #isolate(suspect: RunningJob<T>): Promise<void> {
     this.#alone = suspect;
@@ -199,7 +199,7 @@ export class Slots<T> {
     );
   }
 
-  /** The handler's promise; what it throws at once counts as a rejection. */
+  /** Returns the handler's promise; a synchronous exception becomes a rejection. */
   #call(job: RunningJob<T>): PromiseLike<unknown> {
     const { prepare } = this.#setup;
     if (prepare.check) {
@@ -248,14 +248,14 @@ export class Slots<T> {
     if (job.over) return;
     const started = this.#running.has(job.token);
     this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
-    // One that never started has not failed: it goes back.
+    // A handler that never started has not failed, so the job goes back.
     this.settler.report(started ? overran(job, this.#context) : released(job, this.#context));
     if (this.#alone === job) this.#alone = undefined;
-    if (started) this.#bury(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
+    if (started) this.#detach(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
   }
 
-  /** The job is settled or gone; its handler is told, and keeps its slot until it returns. */
-  #bury(job: RunningJob<T>, reason: Error): void {
+  /** The job is settled or gone: asks its handler to stop; the handler keeps its slot until it returns. */
+  #detach(job: RunningJob<T>, reason: Error): void {
     this.#running.delete(job.token);
     if (this.#alone === job) this.#alone = undefined;
     this.#zombies += 1;
@@ -282,7 +282,7 @@ function refuse(error: unknown): never {
   throw asRefusal(error);
 }
 
-/** A payload that the schema refuses will not get better. */
+/** A payload that the schema refuses will also fail on a retry. */
 function asRefusal(error: unknown): unknown {
   return isCroreError(error) ? new Fatal(error.message) : error;
 }

@@ -21,8 +21,8 @@ export interface WorkerSetup<T> {
 }
 
 /**
- * Works on a queue until closed: `LiveSession` is its session in the store, `Claimer` decides when to claim how much, `Slots` runs the
- * handler, and `SettlementBatcher` reports the outcomes.
+ * Works on a queue until closed. `LiveSession` is its session in the store, `Claimer` decides when and how much to claim, `Slots`
+ * runs the handler, and `SettlementBatcher` reports the outcomes.
  */
 export class Worker<T> {
   readonly #setup: WorkerSetup<T>;
@@ -65,12 +65,12 @@ export class Worker<T> {
     return this.#session.worker;
   }
 
-  /** Resolves once the worker is known to the store and asks for work. */
+  /** Resolves once the worker has joined the queue and asks for work. */
   ready(): Promise<void> {
     return this.#ready;
   }
 
-  /** Stops claiming, waits for running handlers up to the grace time, then gives their jobs back uncharged. */
+  /** Stops claiming, waits for running handlers up to the grace time, then returns their jobs without counting an attempt. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -85,7 +85,7 @@ export class Worker<T> {
       name: options.name ?? `${hostname()}-${process.pid}`,
       info: { host: hostname(), pid: process.pid, concurrency: options.concurrency },
       lease: options.lease,
-      beat: options.heartbeat,
+      heartbeatMs: options.heartbeat,
       hung: options.hung,
       joined: () => this.#claimer.hold(false),
       lost: (session, why) => this.#lost(session, why),
@@ -111,7 +111,10 @@ export class Worker<T> {
     }
   }
 
-  /** Everything in hand belongs to others now: handlers are told, their results ignored, a new session is opened. */
+  /**
+   * The worker no longer holds any of its entries: its handlers are asked to stop, their results are ignored, and a new session
+   * is opened.
+   */
   #lost(session: WorkerSession, why: string): void {
     const { queue, onError } = this.#setup;
     const error = new CroreError('LEASE_LOST', `worker ${session.worker} of queue '${queue}' lost its leases: ${why}`);
@@ -120,7 +123,7 @@ export class Worker<T> {
     this.#settler.abandon();
   }
 
-  /** No heartbeat gets through: handlers are told to stop while the lease still stands. What they finish may still count. */
+  /** No heartbeat gets through: handlers are asked to stop while the lease is still valid. What they finish may still count. */
   #late(recovered: boolean): void {
     this.#claimer.hold(!recovered);
     if (recovered) return;

@@ -5,9 +5,9 @@ import type { RawTaskStore, TaskCompletion, TaskGroup } from '../store/raw-store
 import { MAX_BATCH } from '../store/store.js';
 import { gone, processId } from './names.js';
 
-/** Bytes of a batch after which it goes out early. */
+/** A batch of this many bytes is sent early. */
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Queues whose batchers are kept at hand. */
+/** Maximum number of queues whose batchers are cached. */
 const MAX_QUEUES = 10_000;
 
 interface Batchers {
@@ -16,22 +16,22 @@ interface Batchers {
   returns: Batcher<string, undefined>;
 }
 
-/** Calls made one by one go to the store together, per queue and verb. */
+/** Sends single calls to the store in batches, per queue and method. */
 export class CallBatches {
   readonly #queues = new Map<string, Batchers>();
 
   constructor(
     private readonly store: RawTaskStore,
-    /** Told of processes that are known to be over, or gone. */
+    /** Called with processes that are known to have ended, or to be gone. */
     private readonly over: (queue: string, tokens: readonly string[]) => void,
   ) {}
 
-  /** Rejects with DUPLICATE_TASK where a unique task is refused. */
+  /** Rejects with DUPLICATE_TASK if a unique task is refused. */
   enqueue(queue: string, group: TaskGroup): Promise<void> {
     return group.tasks.length > 0 ? this.#of(queue).enqueues.add(group) : Promise.resolve();
   }
 
-  /** Rejects with PROCESS_GONE where the lease is gone; so does `giveBack`. */
+  /** Rejects with PROCESS_GONE if the lease is gone; so does `giveBack`. */
   finish(queue: string, end: TaskCompletion): Promise<void> {
     return this.#of(queue).finishes.add(end);
   }

@@ -12,18 +12,18 @@ export interface EventBridgeSetup {
   timeout: number;
   binary: boolean;
   isWorking: (queue: string) => boolean;
-  /** Something may wait in a queue that is worked on. */
+  /** Tasks may wait in a queue that this instance works on. */
   look: (queue: string) => void;
 }
 
-/** Events that are no queue's. */
+/** Events that do not belong to a queue. */
 const OWN_EVENTS = new Set(['error', 'debug', 'newListener', 'removeListener']);
 
-/** Turns event of the store into events of an instance: of the queues that it has listeners for, or works on. */
+/** Turns task events of the store into events of an instance, for the queues that it has listeners for or works on. */
 export class EventBridge {
   readonly #setup: EventBridgeSetup;
   readonly #event: Subscriptions;
-  /** Only for listeners: whoever just works on a queue need not hear of every task that ends. */
+  /** Only for listeners: an instance that just works on a queue does not need an event for every finished task. */
   readonly #ends: Subscriptions;
 
   constructor(setup: EventBridgeSetup) {
@@ -37,17 +37,17 @@ export class EventBridge {
     setup.emitter.on('removeListener', (name) => this.release(name));
   }
 
-  /** Listens to a queue; resolves once nothing more can be missed. */
+  /** Subscribes to a queue; resolves once no further event can be missed. */
   open(queue: string): Promise<void> {
     return this.#event.open(queue);
   }
 
-  /** Resolves when a subscription that is on its way stands; undefined when none is. */
+  /** Resolves when a pending subscription is active; undefined if none is pending. */
   settled(queue: string): Promise<void> | undefined {
     return this.#event.settled(queue) ?? this.#ends.settled(queue);
   }
 
-  /** Listens no longer, unless somebody still wants it. */
+  /** Unsubscribes, unless the subscription is still needed. */
   release(name: string | symbol): void {
     if (typeof name !== 'string') return;
     if (!this.#isHeard(name)) this.#ends.close(name);
@@ -59,7 +59,7 @@ export class EventBridge {
     this.#ends.closeAll();
   }
 
-  /** Whoever does not work on a queue may not dequeue, so it is not asked to. */
+  /** Emits `work` only if this instance works on the queue, as it could not dequeue otherwise. */
   work(queue: string, count: number): void {
     if (this.#setup.isWorking(queue)) this.#tell(queue, 'work', String(count));
   }
@@ -118,14 +118,14 @@ export class EventBridge {
     }
   }
 
-  /** Bytes that may be no text stand there in base64. */
+  /** Tasks that may not be valid text are encoded in base64. */
   #doneMessage({ worker, task, result }: CompletedTask): string {
     const shown = asBuffer(task).toString(this.#setup.binary ? 'base64' : 'utf8');
     const head = JSON.stringify({ workerId: workerOf(worker), task: shown });
     return result === undefined ? head : `${head.slice(0, -1)},"result":${result}}`;
   }
 
-  /** A listener that throws must not take the connection down with it. */
+  /** An error thrown by a listener must not break the connection. */
   #tell(queue: string, type: string, message: string | Buffer): void {
     const { emitter } = this.#setup;
     if (emitter.listenerCount(queue) === 0) return;

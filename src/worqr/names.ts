@@ -3,7 +3,9 @@ import { CroreError } from '../errors.js';
 
 const TOKEN = /^\d+\.[\w.-]{3,100}$/;
 
-/** A process id is the lease's token and the queue: all that is needed to finish or return it, from anywhere. */
+/**
+ * A process id consists of the lease's token and the queue: all that is needed to finish or return it, from anywhere.
+ */
 export function processId(queue: string, token: string): string {
   return `${token}:${queue}`;
 }
@@ -21,13 +23,13 @@ export function gone(id: string): CroreError {
   return new CroreError('PROCESS_GONE', text);
 }
 
-/** Each session has a name of its own: one that was lost must never be taken for its successor. */
+/** Each session has its own name: a lost session must never be mistaken for its successor. */
 export function sessionName(workerId: string): string {
   return `${workerId}~${randomBytes(9).toString('base64url')}`;
 }
 
 export function workerOf(session: string): string {
-  // workers of the engine have names of another form
+  // the engine's workers have names of another form
   return session.at(-13) === '~' ? session.slice(0, -13) : session;
 }
 

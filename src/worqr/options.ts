@@ -8,12 +8,14 @@ import type { RawTaskStore } from '../store/raw-store.js';
 import { isNodeRedis } from '../store/redis/connection/node-redis.js';
 import { parseStoreUrl } from '../store/url.js';
 
-/** A connection that the application already has: of ioredis (a single server, Sentinel or Cluster), or of node-redis 4 or newer. */
+/**
+ * A connection of the application: from ioredis (a single server, Sentinel or Cluster), or from node-redis 4 or newer.
+ */
 export interface GivenClient {
   duplicate(...args: never[]): unknown;
 }
 
-/** Where Redis is, or the connections that lead there. */
+/** The address of Redis, or connections to it. */
 export interface WorqrRedisOptions {
   /** Default localhost. */
   host?: string;
@@ -24,7 +26,7 @@ export interface WorqrRedisOptions {
   db?: number;
   /** For commands; stays open when the instance is closed. */
   data?: GivenClient;
-  /** For pub/sub, so it must be another connection than `data`; stays open when the instance is closed. */
+  /** For pub/sub, so it must be a different connection than `data`; stays open when the instance is closed. */
   subscribe?: GivenClient;
 }
 
@@ -33,19 +35,22 @@ export interface WorqrOptions {
   redisKeyPrefix?: string;
   /** Default random. */
   workerId?: string;
-  /** Seconds after which a worker that does not beat is dead; default 3. Negative: a permanent worker that never expires. */
+  /**
+   * Seconds without a heartbeat after which a worker is dead; default 3. Negative: a permanent worker that never
+   * expires.
+   */
   workerTimeout?: number;
   /** Milliseconds between heartbeats; default 1000. */
   workerHeartbeatInterval?: number;
-  /** Milliseconds between looks at workers of other queues; default 10000. */
+  /** Milliseconds between checks for dead workers of other queues; default 10000. */
   workerCleanupInterval?: number;
-  /** Emits `debug` with a picture of this instance; default false. */
+  /** Emits `debug` with the state of this instance; default false. */
   debugMode?: boolean;
   /** Milliseconds between `debug` events; default 1000. */
   debugInterval?: number;
-  /** Tasks come as Buffers in place of strings; default false. */
+  /** Delivers tasks as Buffers instead of strings; default false. */
   binary?: boolean;
-  /** Milliseconds any call to the store may take; default 10000. */
+  /** Time limit of any call to the store in milliseconds; default 10000. */
   timeout?: number;
 }
 
@@ -57,13 +62,16 @@ export interface ResolvedOptions {
   permanent: boolean;
   heartbeatEvery: number;
   cleanup: number;
-  /** Milliseconds between `debug` events, if any are wanted. */
+  /** Milliseconds between `debug` events, if enabled. */
   debug: number | undefined;
   binary: boolean;
   timeout: number;
 }
 
-/** Longest time between sweeps of a queue that is worked on, and longest gap between them that is no standstill. */
+/**
+ * Maximum time between sweeps of a queue that is worked on, and the longest gap between them that does not count as an
+ * outage.
+ */
 const SWEEP = 1_000;
 const STANDSTILL = 3_000;
 
@@ -91,7 +99,7 @@ const KNOWN = [
 const PLACES = ['host', 'port', 'username', 'password', 'db'] as const;
 const KNOWN_REDIS = [...PLACES, 'data', 'subscribe'] as const;
 const CENTURY = 100 * 365 * 86_400_000;
-/** What a timer can hold. */
+/** The maximum delay of a timer. */
 const LONGEST = 2 ** 31 - 1;
 
 export function resolveOptions(redis: string | WorqrRedisOptions, options: WorqrOptions): ResolvedOptions {
@@ -119,7 +127,7 @@ export function resolveOptions(redis: string | WorqrRedisOptions, options: Worqr
   };
 }
 
-/** How an instance looks after queues: often enough that a gap between sweeps tells of a store that stood still. */
+/** How an instance sweeps queues: often enough that a gap between sweeps indicates an outage of the store. */
 export function sweepPolicyOf({ lease, cleanup }: ResolvedOptions): SweepPolicy {
   const standstill = Math.min(lease, STANDSTILL);
   const sweep = Math.max(5, Math.min(SWEEP, cleanup, Math.floor(standstill / 3)));
@@ -141,7 +149,7 @@ function checkFlag(value: unknown, name: string): boolean {
   throw new CroreError('BAD_OPTION', `${name} must be true or false, not ${describe(value)}`);
 }
 
-/** Everything that can be wrong is found here, before anything is opened. */
+/** Validates all options before anything is opened. */
 function resolveOpener(
   redis: string | WorqrRedisOptions,
   prefix: string | undefined,
@@ -160,7 +168,7 @@ function resolveOpener(
       'data and subscribe must be separate connections: one in pub/sub takes no commands',
     );
   }
-  // Where one is to be made; beside two of them an address has nothing to say, but the original wants it there.
+  // The address for a connection to create; next to two given ones it is unused, but the original requires it.
   const address = PLACES.some((name) => redis[name] !== undefined) ? parseStoreUrl(toUrl(redis)) : undefined;
   return () => openClients({ ...clients, url: address } as never, prefix ?? DEFAULTS.redisKeyPrefix, { timeout });
 }
@@ -203,7 +211,7 @@ function toUrl({ host = 'localhost', port = 6379, username, password, db }: Worq
   return `redis://${login}${name}:${port}${db === undefined ? '' : `/${db}`}`;
 }
 
-/** Another library's client would fail in ways that nobody could make sense of. */
+/** Clients of other libraries would fail with incomprehensible errors. */
 function checkClient(client: unknown, what: string): GivenClient | undefined {
   if (client === undefined) return undefined;
   if (isNodeRedis(client)) return client;

@@ -9,33 +9,33 @@ import { fromBytes, type Process } from './tasks.js';
 
 type Taken = Process<string | Buffer>;
 
-/** How often leases of a take whose answer was lost are looked for: the server may get to it late. */
+/** How often to look for leases of a claim whose reply was lost: the server may execute it late. */
 const LOOKS = 10;
-/** Processes in hand beyond which each look makes sure that they are. */
+/** With more processes in hand than this, each check verifies them. */
 const MANY = 1_000;
-/** Looks without a take after which even one process in hand is doubted. */
+/** Checks without a claim after which even a single process in hand is verified. */
 const QUIET = 3;
 
-/** A worker's place at one queue: its session there, and what it has in hand. */
+/** A worker's session at one queue, and the processes it holds there. */
 export class QueueSession {
-  /** Tokens of what was taken here and has not been seen to end. */
+  /** Tokens of tasks claimed here that are not known to have ended. */
   readonly inHand = new Set<string>();
-  /** The last take came back with nothing, or there was none yet. */
-  #hungry = true;
-  /** Looks since the last take. */
+  /** The last claim returned too few tasks, or there was none yet. */
+  #wantsWork = true;
+  /** Checks since the last claim. */
   #quietLooks = 0;
   readonly #takes: Batcher<void, Taken | null>;
-  /** With the number of a take, its nonce. */
+  /** Together with the number of a claim, its nonce. */
   readonly #stamp = randomBytes(9).toString('base64url');
   #takesMade = 0;
-  /** Nonces of takes whose answer was lost, with the looks that are left. */
+  /** Nonces of claims whose reply was lost, with the number of checks left. */
   readonly #doubts = new Map<string, number>();
 
   constructor(
     private readonly store: RawTaskStore,
     readonly session: WorkerSession,
     private readonly binary: boolean,
-    /** Called when the store does not know the session any more; makes the error for callers. */
+    /** Called when the store no longer knows the session; creates the error for callers. */
     private readonly lost: () => CroreError,
   ) {
     this.#takes = new Batcher(
@@ -45,26 +45,26 @@ export class QueueSession {
     );
   }
 
-  /** One task, or null when none waits. Calls of one turn of the event loop are one take. */
+  /** One task, or null if none waits. Calls within one turn of the event loop share one claim. */
   take(): Promise<Taken | null> {
     return this.#takes.add();
   }
 
-  /** These are known to be over. */
+  /** Removes processes that are known to have ended. */
   forget(tokens: readonly string[]): void {
     for (const token of tokens) this.inHand.delete(token);
   }
 
-  /** Whether nothing here would ask for work by itself, as far as one can tell. Called now and then. */
+  /** Whether this session would not claim work by itself, as far as is known. Called periodically. */
   async isIdle(): Promise<boolean> {
     this.#quietLooks += 1;
-    if (this.#hungry) return true;
-    // Others may have finished what was taken here: that is looked into before work is left lying for its sake.
+    if (this.#wantsWork) return true;
+    // Other instances may have finished tasks claimed here: verify that before leaving work waiting because of them.
     if (this.inHand.size > MANY || (this.inHand.size > 0 && this.#quietLooks >= QUIET)) await this.#recount();
     return this.inHand.size === 0 && this.#quietLooks > 1;
   }
 
-  /** Gives back what a take brought whose answer was lost. Called now and then. */
+  /** Returns the tasks of claims whose reply was lost. Called periodically. */
   async settleDoubts(): Promise<void> {
     if (this.#doubts.size === 0) return;
     const { queue, worker } = this.session;
@@ -81,7 +81,7 @@ export class QueueSession {
     }
   }
 
-  /** Forgets what is no longer held. */
+  /** Removes processes that are no longer leased. */
   async #recount(): Promise<void> {
     const before = [...this.inHand];
     const held = new Set(
@@ -99,7 +99,7 @@ export class QueueSession {
       throw error;
     });
     if (status === 'lost') throw this.lost();
-    this.#hungry = taken.length < n;
+    this.#wantsWork = taken.length < n;
     const processes = new Array<Taken | null>(n).fill(null);
     for (let i = 0; i < taken.length; i++) {
       const { token, task } = taken[i]!;

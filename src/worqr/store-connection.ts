@@ -4,7 +4,7 @@ import type { RawTaskStore } from '../store/raw-store.js';
 import { Heartbeat } from '../worker/heartbeat.js';
 import { CallBatches } from './call-batches.js';
 
-/** What an open connection offers. */
+/** What an open connection provides. */
 export interface OpenConnection {
   store: RawTaskStore;
   engine: Engine;
@@ -12,7 +12,7 @@ export interface OpenConnection {
   calls: CallBatches;
 }
 
-/** The way to the store, opened at the first call that needs it; one that failed is tried again by the next call. */
+/** The connection to the store, opened by the first call that needs it; after a failure the next call tries again. */
 export class StoreConnection {
   #opening: Promise<OpenConnection> | undefined;
   #connection: OpenConnection | undefined;
@@ -22,7 +22,7 @@ export class StoreConnection {
     private readonly open: () => Promise<RawTaskStore>,
     private readonly timeout: number,
     private readonly onError: (error: Error, what: string) => void,
-    /** Told of processes that are known to be over. */
+    /** Called with processes that are known to have ended. */
     private readonly over: (queue: string, tokens: readonly string[]) => void,
   ) {}
 
@@ -36,7 +36,7 @@ export class StoreConnection {
     return this.#opening;
   }
 
-  /** The connection, once it is open and until it is closed. */
+  /** The connection, while it is open. */
   get opened(): OpenConnection | undefined {
     return this.#closed ? undefined : this.#connection;
   }
@@ -70,7 +70,9 @@ export class StoreConnection {
 
 const warned = new Set<string>();
 
-/** How a store is set up concerns its operator, not the error handling of an application: it is no `error` event. */
+/**
+ * A store's configuration concerns its operator, not the application's error handling: warnings are not `error` events.
+ */
 function warnOnce(warning: string): void {
   if (warned.has(warning)) return;
   warned.add(warning);

@@ -9,7 +9,7 @@ interface Open {
   stop: () => void;
 }
 
-/** Listens to the queues that somebody of this instance wants to hear of. */
+/** Subscribes to the queues that this instance needs events of. */
 export class Subscriptions {
   readonly #open = new Map<string, Open>();
 
@@ -18,11 +18,11 @@ export class Subscriptions {
     private readonly link: StoreConnection,
     private readonly timeout: number,
     private readonly hear: (queue: string, event: TaskEvent) => void,
-    /** Whether a queue is still worth listening to. */
+    /** Whether a queue still needs a subscription. */
     private readonly wanted: (queue: string) => boolean,
   ) {}
 
-  /** Resolves once nothing more can be missed; never rejects, and never waits for longer than a call may take. */
+  /** Resolves once no further event can be missed; never rejects, and never waits longer than a call may take. */
   open(queue: string): Promise<void> {
     const known = this.#open.get(queue);
     if (known) return known.standing ? DONE : known.ready;
@@ -32,7 +32,7 @@ export class Subscriptions {
     return subscription.ready;
   }
 
-  /** Resolves when a subscription that is on its way stands. */
+  /** Resolves when a pending subscription is active. */
   settled(queue: string): Promise<void> | undefined {
     const known = this.#open.get(queue);
     return known && !known.standing ? known.ready : undefined;
@@ -56,7 +56,7 @@ export class Subscriptions {
       await within(ready, this.timeout);
       subscription.standing = true;
     } catch {
-      // Callers learn of a store out of reach from their own calls; whoever only listens is served when it is back.
+      // Callers see from their own calls that the store is unreachable; listeners are subscribed when it is back.
       if (this.#open.get(queue) === subscription) this.#open.delete(queue);
       if (this.link.closed) return;
       setTimeout(() => {

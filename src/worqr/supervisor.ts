@@ -4,7 +4,7 @@ import { WORKER_REGISTRY } from '../store/raw-store.js';
 import { workerOf } from './names.js';
 import type { OpenConnection } from './store-connection.js';
 
-/** A worker as the roll knows it. */
+/** A worker as stored in the worker registry. */
 export interface RegisteredWorker {
   session: string;
   workerId: string;
@@ -13,23 +13,23 @@ export interface RegisteredWorker {
   queues: Record<string, string>;
 }
 
-/** Looks that a queue of a dead worker gets before the next round has to go on. */
+/** How often a queue of a dead worker is swept before the rest is left to the next cleanup. */
 const MOST_LOOKS = 10;
 
-/** What the instances do for each other: notice the dead and return their work. */
+/** What instances do for each other: detect dead workers and return their work. */
 export class Supervisor {
-  /** Expired workers that work on nothing, and when we first saw them so. */
+  /** Expired workers without queues, and when we first saw them expired. */
   readonly #seen = new Map<string, number>();
   #running: Promise<void> | undefined;
 
   constructor(
     private readonly connection: () => Promise<OpenConnection>,
-    /** How a queue is looked after: as often as its shortest lease asks for. */
+    /** How to sweep a queue: as often as its shortest lease requires. */
     private readonly policy: SweepPolicy,
   ) {}
 
-  /** Everybody on the roll, dead or alive. */
-  async roll(): Promise<RegisteredWorker[]> {
+  /** All registered workers, dead or alive. */
+  async registeredWorkers(): Promise<RegisteredWorker[]> {
     const { store } = await this.connection();
     return (await store.workers(WORKER_REGISTRY)).map(({ id, deadline, info }) => ({
       session: id,
@@ -41,10 +41,10 @@ export class Supervisor {
 
   async living(): Promise<RegisteredWorker[]> {
     const { store } = await this.connection();
-    return (await this.roll()).filter(({ deadline }) => deadline > store.now());
+    return (await this.registeredWorkers()).filter(({ deadline }) => deadline > store.now());
   }
 
-  /** Returns the work of every worker whose lease has ended. A round that is under way serves all who ask. */
+  /** Returns the work of every worker whose lease has ended. Concurrent callers share a running cleanup. */
   cleanup(): Promise<void> {
     this.#running ??= this.#cleanup().finally(() => {
       this.#running = undefined;
@@ -52,9 +52,9 @@ export class Supervisor {
     return this.#running;
   }
 
-  /** Declares a worker dead and returns its work, from all queues; whoever it was learns it by its next heartbeat. */
+  /** Declares a worker dead and returns its work, from all queues; the worker finds out by its next heartbeat. */
   async fail(workerId: string): Promise<void> {
-    for (const worker of await this.roll()) {
+    for (const worker of await this.registeredWorkers()) {
       if (worker.workerId === workerId) await this.failSessions(worker.session, Object.entries(worker.queues));
     }
   }
@@ -74,7 +74,7 @@ export class Supervisor {
 
   async #cleanup(): Promise<void> {
     const { store } = await this.connection();
-    const expired = (await this.roll()).filter(({ deadline }) => deadline <= store.now());
+    const expired = (await this.registeredWorkers()).filter(({ deadline }) => deadline <= store.now());
     const names = new Set(expired.map(({ session }) => session));
     for (const session of this.#seen.keys()) if (!names.has(session)) this.#seen.delete(session);
     await Promise.all(expired.map((worker) => this.#retire(worker)));
@@ -85,7 +85,7 @@ export class Supervisor {
     const work = Object.entries(queues);
     const done = await Promise.all(work.map(([queue, name]) => this.#returnWork(queue, name)));
     if (done.includes(false)) return;
-    // Of a worker with no queue nothing but the clock speaks: it gets a second chance, for the store may have stood still.
+    // For a worker without queues only the clock counts: it gets a second chance, because the store may have been down.
     const first = this.#seen.get(session) ?? performance.now();
     this.#seen.set(session, first);
     if (work.length === 0 && deadline >= 0 && performance.now() - first < this.policy.lease) return;
@@ -94,8 +94,8 @@ export class Supervisor {
   }
 
   /**
-   * Sweeps a queue until this session is gone from it. A sweep that finds nobody has looked for a lease only grants time: so
-   * it is repeated for about two leases. False: not yet, or the session is alive after all.
+   * Sweeps a queue until this session is gone. The first sweep after a gap of a lease only extends sessions, so it is
+   * repeated for about two leases. False: not gone yet, or the session is alive after all.
    */
   async #returnWork(queue: string, session: string): Promise<boolean> {
     const { store, engine } = await this.connection();

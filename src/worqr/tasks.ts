@@ -5,17 +5,16 @@ import type { Bytes } from '../job/job.js';
 import { MAX_GROUP } from '../store/raw-store.js';
 
 const MAX_TASK = 16 * 1024 * 1024;
-/** Bytes of all tasks of one call. */
+/** Maximum bytes of all tasks in one call. */
 const MAX_CALL = 64 * 1024 * 1024;
 const MAX_RESULT = 1024 * 1024;
 
-/** A task that is being worked on. */
+/** A task in process. */
 export interface Process<Task = string> {
   id: string;
   task: Task;
 }
 
-/** The bytes of a task. */
 export function toBytes(task: unknown): Bytes {
   const bytes = typeof task === 'string' ? Buffer.from(task) : task;
   if (!(bytes instanceof Uint8Array))
@@ -24,7 +23,7 @@ export function toBytes(task: unknown): Bytes {
   return bytes;
 }
 
-/** The tasks of one call: one script takes them all. */
+/** The tasks of one call: one script adds them all. */
 export function toGroup(task: unknown): Bytes[] {
   if (!Array.isArray(task)) return [toBytes(task)];
   if (task.length > MAX_GROUP) {
@@ -44,7 +43,7 @@ export function toResult(result: unknown): string | undefined {
   return encodeValue(result, 'the result', MAX_RESULT) as string;
 }
 
-/** A task as an instance shows it. */
+/** A task in the form that an instance returns. */
 export function fromBytes(task: Bytes, binary: boolean): string | Buffer {
   return binary ? Buffer.from(task) : asBuffer(task).toString();
 }

@@ -9,7 +9,7 @@ import { QueueSession } from './queue-session.js';
 import type { OpenConnection } from './store-connection.js';
 import type { Supervisor } from './supervisor.js';
 
-/** A main loop that stands still for this long counts as hung, and its worker as dead. */
+/** A main loop that is blocked for this long counts as hung, and its worker as dead. */
 const HUNG = 60_000;
 
 export interface WorqrSessionSetup {
@@ -17,18 +17,18 @@ export interface WorqrSessionSetup {
   options: ResolvedOptions;
   supervisor: Supervisor;
   policy: SweepPolicy;
-  /** Told once, when the worker was declared dead by others. */
+  /** Called once when other workers declare this worker dead. */
   lost: (error: CroreError) => void;
-  /** Told of trouble that no caller could be told of. */
+  /** Called with errors that cannot be reported to any caller. */
   trouble: (error: Error, what: string) => void;
 }
 
-/** A started worker, from its place on the roll to its end: one life, never taken up again. */
+/** A started worker, from its registration to its end; it is never restarted. */
 export class WorqrSession {
   readonly #setup: WorqrSessionSetup;
   readonly #name: string;
   readonly #queueSessions = new Map<string, QueueSession>();
-  /** Names of the sessions at queues, from before they are opened until they are surely ended. */
+  /** Names of the sessions at queues, from before they are opened until they have certainly ended. */
   readonly #sessions = new Map<string, string>();
   readonly #joining = new Map<string, Promise<void>>();
   readonly #unwatch = new Map<string, () => void>();
@@ -39,7 +39,7 @@ export class WorqrSession {
     this.#name = sessionName(setup.options.workerId);
   }
 
-  /** Takes a place on the roll. A permanent worker that starts again takes over from whoever had its name. */
+  /** Registers the worker. A permanent worker that starts again replaces the previous one of its name. */
   async start(): Promise<void> {
     const { connection, options, supervisor } = this.#setup;
     if (options.permanent) await supervisor.fail(options.workerId);
@@ -73,7 +73,7 @@ export class WorqrSession {
     return joining;
   }
 
-  /** Ends the session at a queue; what it holds goes back to the front. */
+  /** Ends the session at a queue; its leased tasks return to the front. */
   async stop(queue: string): Promise<void> {
     await this.#joining.get(queue)?.catch(() => {});
     if (this.#over) return;
@@ -82,7 +82,7 @@ export class WorqrSession {
     await this.#setup.connection.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info());
   }
 
-  /** Ends every session; all that is held goes back. */
+  /** Ends every session; all leased tasks return. */
   async end(): Promise<void> {
     if (this.#over) return;
     await Promise.allSettled(this.#joining.values());
@@ -90,8 +90,8 @@ export class WorqrSession {
   }
 
   /**
-   * Beats from the main loop, beside the thread: that takes its time to start, and a short lease may not wait for it. Also
-   * cares for answers that were lost.
+   * Sends heartbeats from the main loop in addition to the thread, which takes time to start: a short lease cannot wait
+   * for it. Also returns the tasks of claims whose replies were lost.
    */
   async beat(): Promise<void> {
     const { connection, options } = this.#setup;
@@ -109,10 +109,10 @@ export class WorqrSession {
 
   async #join(queue: string): Promise<void> {
     const { connection, options, policy, supervisor } = this.#setup;
-    await this.#endSession(queue); // one that a failed call may have left
+    await this.#endSession(queue); // a session that a failed call may have left
     const session = { queue, worker: sessionName(options.workerId), lease: options.lease };
     this.#sessions.set(queue, session.worker);
-    // Whoever looks for the work of a dead worker must find its queues on the roll: so they stand there first.
+    // To return the work of a dead worker, others must find its queues in the worker registry: so register them first.
     if (!(await connection.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info()))) throw this.#lose();
     await connection.store.join(queue, session.worker, { lease: options.lease, info: this.#info(), raw: true });
     if (this.#over) {
@@ -128,7 +128,7 @@ export class WorqrSession {
     const { connection, options, trouble } = this.#setup;
     const late = new CroreError('STORE_UNREACHABLE', 'no heartbeat gets through and the lease is about to end');
     connection.heartbeat.add(
-      { queue, worker, lease: options.lease, beat: options.heartbeatEvery, hung: HUNG },
+      { queue, worker, lease: options.lease, heartbeatMs: options.heartbeatEvery, hung: HUNG },
       {
         lost: () => void this.#lose(),
         late: (recovered) => recovered || trouble(late, `worker '${options.workerId}'`),
@@ -136,7 +136,7 @@ export class WorqrSession {
     );
   }
 
-  /** Others have declared this worker dead: it drops its processes. Returns what callers are told. */
+  /** Other workers have declared this worker dead: drops its processes. Returns the error for callers. */
   #lose(): CroreError {
     if (this.#over) return this.#over;
     const { options, lost, trouble } = this.#setup;

@@ -16,27 +16,27 @@ import { Supervisor } from './supervisor.js';
 import { fromBytes, type Process, toBytes, toGroup, toResult } from './tasks.js';
 import { WorqrSession } from './worker-session.js';
 
-/** What `debug` tells of an instance. */
+/** The data of a `debug` event. */
 export interface DebugInfo {
   workerId: string;
   started: boolean;
   queues: { queue: string; waiting: number; processes: number }[];
 }
 
-/** Milliseconds between looks at queues with nothing to do: a message that was missed strands nothing for longer. */
+/** Milliseconds between checks of idle queues: a missed message delays work no longer than this. */
 const SLOW_POLL = 5_000;
 
 /**
- * Plain tasks in plain queues, taken and finished by hand. `on(queue, (type, message) => …)` hears `work` (how many; only
- * while this instance works on the queue), `done` (JSON of workerId, task and result), `cancel` (the task) and `delete`;
- * `error` and `debug` are events of the instance.
+ * Plain tasks in plain queues, which the application dequeues and finishes itself. `on(queue, (type, message) => …)`
+ * receives `work` (how many; only while this instance works on the queue), `done` (JSON of workerId, task and result),
+ * `cancel` (the task) and `delete`; `error` and `debug` are events of the instance.
  */
 export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   readonly #options: ResolvedOptions;
   readonly #link: StoreConnection;
   readonly #bridge: EventBridge;
   readonly #supervisor: Supervisor;
-  /** What a started worker does again and again. */
+  /** Timers of a started worker. */
   readonly #duties: NodeJS.Timeout[] = [];
   #debugTimer: NodeJS.Timeout | undefined;
   #session: WorqrSession | undefined;
@@ -65,7 +65,10 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     if (debug !== undefined) this.#debugTimer = this.#every(debug, 'debug', () => this.#debug()).unref();
   }
 
-  /** Puts one task, or an array of them as a whole, at the back. Unique: refused while an equal unique one is anywhere. */
+  /**
+   * Adds one task, or an array of them as a whole, at the back. Unique: refused while an equal unique task waits or is
+   * in process.
+   */
   enqueue(queue: string, task: string | Bytes | readonly (string | Bytes)[], unique = false): Promise<void> {
     return this.#call(() => {
       const group = { tasks: toGroup(task), unique: unique === true };
@@ -75,7 +78,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     });
   }
 
-  /** Names of the queues in which tasks wait. */
+  /** Names of the queues with waiting tasks. */
   async getQueues(): Promise<string[]> {
     const { store } = await this.#link.connection();
     const names = await store.queues();
@@ -83,7 +86,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return names.filter((_name, i) => counts[i]! > 0);
   }
 
-  /** The task that is next, or null. */
+  /** The next task, or null. */
   async peekQueue(queue: string): Promise<Task | null> {
     const { store } = await this.#at(queue);
     const task = await store.raw.peek(queue);
@@ -95,26 +98,26 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return store.raw.count(queue);
   }
 
-  /** Every waiting task, next one first. Costs time in proportion to their number. */
+  /** Every waiting task, next one first. O(n). */
   async getTasks(queue: string): Promise<Task[]> {
     const { store } = await this.#at(queue);
     return (await store.raw.tasks(queue)).map((task) => this.#task(task));
   }
 
-  /** Removes the waiting tasks; what is in process stays. */
+  /** Removes the waiting tasks; tasks in process stay. */
   async deleteQueue(queue: string): Promise<void> {
     const { store } = await this.#at(queue);
     await store.raw.clear(queue);
   }
 
-  /** Removes every waiting instance of a task, and tells those who have one in process. O(n). */
+  /** Removes every waiting instance of a task, and notifies workers that have one in process. O(n). */
   async cancelTasks(queue: string, task: string | Bytes): Promise<void> {
     const bytes = toBytes(task);
     const { store } = await this.#at(queue);
     await store.raw.remove(queue, bytes);
   }
 
-  /** Starts this worker; it has to be started before it can work, and again after it was lost or failed. */
+  /** Starts this worker; required before it can work, and again after it was lost or failed. */
   startWorker(): Promise<void> {
     if (this.#session) return Promise.resolve();
     this.#starting ??= this.#start().finally(() => {
@@ -127,7 +130,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return this.#options.workerId;
   }
 
-  /** Ids of the living workers. */
+  /** Ids of the live workers. */
   async getWorkers(): Promise<string[]> {
     return [...new Set((await this.#supervisor.living()).map(({ workerId }) => workerId))];
   }
@@ -138,7 +141,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return [...new Set(workers.flatMap(({ queues }) => Object.keys(queues)))];
   }
 
-  /** Works on a queue from now on: `work` events come, and `dequeue` is allowed. */
+  /** Starts to work on a queue: `work` events arrive, and `dequeue` is allowed. */
   async startWork(queue: string): Promise<void> {
     checkName(queue, 'queue name');
     const session = this.#started('startWork');
@@ -147,21 +150,21 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     await this.requestWork(queue);
   }
 
-  /** Emits `work` here if anything waits. */
+  /** Emits `work` on this instance if tasks wait. */
   async requestWork(queue: string): Promise<void> {
     const { store } = await this.#at(queue);
-    const count = await store.raw.waiting(queue);
+    const count = await store.raw.count(queue, true);
     if (count > 0) this.#bridge.work(queue, count);
   }
 
-  /** Works on a queue no longer; what this worker has in process there goes back to the front. */
+  /** Stops working on a queue; the tasks that this worker has in process there return to the front. */
   async stopWork(queue: string): Promise<void> {
     await this.#at(queue);
     await this.#session?.stop(queue);
     this.#bridge.release(queue);
   }
 
-  /** The next task as a process of this worker, or null when none waits. Calls made together travel together. */
+  /** The next task as a process of this worker, or null if none waits. Concurrent calls are sent as a batch. */
   dequeue(queue: string): Promise<Process<Task> | null> {
     return this.#call(() => {
       checkName(queue, 'queue name');
@@ -169,7 +172,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     });
   }
 
-  /** A process is done: its task is gone for good, and listeners hear `done` with the result. */
+  /** Finishes a process: its task is removed for good, and listeners get `done` with the result. */
   finishProcess(id: string, result?: unknown): Promise<void> {
     return this.#call(() => {
       const { token, queue } = parseProcessId(id);
@@ -179,14 +182,14 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     });
   }
 
-  /** A process is given up: its task goes back to the front of its queue. */
+  /** Gives up a process: its task returns to the front of its queue. */
   async stopProcess(id: string): Promise<void> {
     const { token, queue } = parseProcessId(id);
     const { calls } = await this.#at(queue);
     await calls.giveBack(queue, token);
   }
 
-  /** Ids of all processes with this task, in every queue. Costs time in proportion to what is in process. */
+  /** Ids of all processes with this task, in every queue. O(number of tasks in process). */
   async getMatchingProcesses(task: string | Bytes): Promise<string[]> {
     const bytes = toBytes(task);
     const { store } = await this.#link.connection();
@@ -195,11 +198,12 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return (await Promise.all((await store.queues()).map(matching))).flat();
   }
 
-  /** Ends a worker, by default this one: all it has in process goes back to the front of its queues. */
+  /** Ends a worker, by default this one: all its tasks in process return to the front of their queues. */
   async failWorker(workerId: string = this.#options.workerId): Promise<void> {
     checkName(workerId, 'workerId');
     await this.#link.connection();
-    // Our own is known by more than its name: one that is started meanwhile is not meant.
+    // Our own worker is identified by its session, not just its name: one that is started in the meantime is not
+    // affected.
     if (workerId === this.#options.workerId && this.#session) await this.#dismiss()?.end();
     else await this.#supervisor.fail(workerId);
   }
@@ -209,7 +213,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return this.#supervisor.cleanup();
   }
 
-  /** Ends this worker if it was started, stops every timer, and closes the connections that were opened here. */
+  /** Ends this worker if it was started, stops every timer, and closes the connections that this instance opened. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -233,7 +237,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     this.#session = session;
     const { cleanup, heartbeatEvery: beat } = this.#options;
     this.#duties.push(
-      // The one timer that keeps a process alive: a worker waits for work.
+      // The only timer that keeps a process alive: a worker waits for work.
       this.#every(SLOW_POLL, 'looking for work', () => this.#poll()),
       this.#every(cleanup, 'cleanup', () => this.#supervisor.cleanup()).unref(),
       this.#every(beat, 'heartbeat', () => session.beat()).unref(),
@@ -251,7 +255,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     await this.#link.close();
   }
 
-  /** There is no started worker any more; returns the one there was. */
+  /** Detaches the started worker and returns it, if there was one. */
   #dismiss(): WorqrSession | undefined {
     const session = this.#session;
     this.#session = undefined;
@@ -259,13 +263,13 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return session;
   }
 
-  /** The store, where nothing has to be waited for. */
+  /** The store, if the call need not wait for anything. */
   #ready(queue: string): OpenConnection | undefined {
     checkName(queue, 'queue name');
     return this.#bridge.settled(queue) ? undefined : this.#link.opened;
   }
 
-  /** The store, once event of this queue that somebody here waits for can no longer be missed. */
+  /** The store, once no event of this queue that this instance needs can be missed. */
   async #at(queue: string): Promise<OpenConnection> {
     checkName(queue, 'queue name');
     for (let on = this.#bridge.settled(queue); on; on = this.#bridge.settled(queue)) await on;
@@ -282,7 +286,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return fromBytes(bytes, this.#options.binary) as Task;
   }
 
-  /** For the verbs that are called all the time: an error is a rejection, and no promise is made beside the batch's own. */
+  /** For frequent calls: turns an error into a rejection, and creates no promise besides that of the batch. */
   #call<T>(verb: () => Promise<T>): Promise<T> {
     try {
       return verb();
@@ -310,7 +314,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     this.emit('debug', info);
   }
 
-  /** Runs something again and again, never twice at once. */
+  /** Runs a function periodically, never twice at once. */
   #every(ms: number, what: string, run: () => Promise<void>): NodeJS.Timeout {
     let running = false;
     return setInterval(() => {
@@ -324,7 +328,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     }, ms);
   }
 
-  /** For what no caller waits for. */
+  /** Runs a function that no caller waits for. */
   #attempt(what: string, run: () => Promise<void>): void {
     run().catch((error: Error) => {
       if (!this.#closing) this.#bridge.trouble(error, what);

@@ -11,27 +11,27 @@ import type { ExitOutcome } from './exit-codes.js';
 /** How executables are run for jobs. */
 export interface ChildJobSettings {
   command: readonly string[];
-  /** What children inherit, read once: the real environment is slow to walk. */
+  /** The environment children inherit, read once because iterating over the real one is slow. */
   env: NodeJS.ProcessEnv;
-  /** Variable that holds the payload; '' for none. */
+  /** Name of the variable that holds the payload; '' for none. */
   envVar: string;
-  /** The payload goes to standard input. */
+  /** Writes the payload to standard input. */
   stdin: boolean;
-  /** The last line of standard output is the result. */
+  /** Uses the last line of standard output as the result. */
   result: boolean;
-  /** Standard output is ours alone: that of children goes to standard error. */
+  /** Standard output is reserved for our JSON: the children's output goes to standard error. */
   json: boolean;
   outcome: (code: number) => ExitOutcome;
   timeout: number | undefined;
   grace: number;
-  /** How long the lease outlives the last beat. */
+  /** How long the lease lasts after the last heartbeat. */
   lease: number;
 }
 
 /** Why we ended a child ourselves. */
 type Ending = 'stopped' | 'lost' | 'timeout';
 
-/** What came of it: the outcome, or that the job goes back, or that it was no longer ours. */
+/** How a run ended: its outcome, or that the job goes back, or that we no longer held it. */
 export interface Report {
   outcome: ExitOutcome | 'released' | 'lost';
   code: number;
@@ -42,9 +42,9 @@ export interface Report {
 /** The executable could not be started at all, which is not the job's fault. */
 export class CannotStart extends Error {}
 
-/** The longest result is refused by the library: no need to remember more than shows that. */
+/** The library refuses results over its limit: keeping more than this is not needed to detect that. */
 const LONGEST_LINE = 1_048_577;
-/** A pipe that somebody else still holds is not waited for longer than this. */
+/** How long to wait for a pipe that another process still holds open. */
 const LINGER = 2_000;
 
 /** One run of the executable for one job. */
@@ -64,7 +64,7 @@ export class ChildJob {
     this.#child = new Child(spawn, plan, guard);
   }
 
-  /** Runs to the end. Returns and throws what the handler of the job shall return and throw. */
+  /** Runs to the end. Returns or throws what the job's handler is to return or throw. */
   async run(told: (report: Report) => void): Promise<unknown> {
     const { timeout, grace } = this.#settings;
     const { signal } = this.job;
@@ -82,7 +82,7 @@ export class ChildJob {
     return this.#conclude(outcome, last);
   }
 
-  /** The worker stops: the child may end by itself, and is killed after the grace. */
+  /** The worker stops: the child may end by itself, and is killed after the grace time. */
   stop(): void {
     this.#end('stopped', this.#settings.grace);
   }
@@ -93,20 +93,20 @@ export class ChildJob {
 
   #abort(reason: CroreError): void {
     const { grace, lease } = this.#settings;
-    // Without the store the child must be gone before the lease has ended and somebody else has the job.
+    // If the store is unreachable, the child must be gone before the lease ends and another worker gets the job.
     const silent = reason.cause instanceof CroreError && reason.cause.code === 'STORE_UNREACHABLE';
     if (reason.code === 'CLOSED') this.#end('lost', 0);
     else this.#end('lost', silent ? Math.min(grace, lease / 10) : grace);
   }
 
-  /** The first reason stands, except that a job which is no longer ours is that before all else. */
+  /** The first reason wins, except that losing the job overrides all others. */
   #end(why: Ending, graceMs: number): void {
     if (this.#ending === 'lost' || (this.#ending && why !== 'lost')) return;
     this.#ending = why;
     this.#child.end(graceMs);
   }
 
-  /** An end that we brought about is no outcome of the executable, unless it says that it was done, or that there is no hope. */
+  /** When we ended the child, its exit is not an outcome, unless its exit code says that it was done or must not be retried. */
   #outcome({ code, signal }: ChildExit): Report['outcome'] {
     if (this.#ending === 'lost') return 'lost';
     const outcome = this.#settings.outcome(code);
@@ -134,7 +134,7 @@ export class ChildJob {
         this.job.release();
         return undefined;
       case 'lost':
-        // Where the lease still stands after all, a good end counts and any other gives the job back.
+        // If the lease is still valid after all, a success counts and anything else returns the job.
         if (signal === '' && this.#settings.outcome(code) === 'done')
           return last === undefined ? undefined : readValue(last);
         throw new Error(how);
@@ -144,14 +144,14 @@ export class ChildJob {
   }
 
   #notStarted(failure: string): never {
-    // Only this payload makes it so; every other one can be run.
+    // Only this payload causes it; others can still be run.
     if (failure.includes('argument list too long')) throw new Fatal(failure);
     this.job.release();
     throw new CannotStart(failure);
   }
 }
 
-/** What to start for a job; throws `Fatal` for a payload that no process can be given. */
+/** The command to start for a job; throws `Fatal` for a payload that cannot be passed to any process. */
 export function planChildJob(job: ActiveJob<unknown>, settings: ChildJobSettings, mark: string): ChildCommand {
   const { command, envVar, stdin, result, json } = settings;
   const env = {
@@ -172,7 +172,7 @@ function payloadBytes(payload: unknown): Buffer {
   return Buffer.from(valueText(payload));
 }
 
-/** The last line that is not empty, read while the child runs so that it never waits for us. */
+/** The last non-empty line, read while the child runs so that the child never blocks on us. */
 async function lastLine(stream: Readable, ended: Promise<unknown>): Promise<Buffer | undefined> {
   let last: Buffer | undefined;
   let line: Buffer[] = [];

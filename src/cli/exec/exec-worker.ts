@@ -7,26 +7,26 @@ import { CannotStart, ChildJob, type ChildJobSettings, planChildJob, type Report
 
 export interface ExecWorkerSettings extends ChildJobSettings {
   queue: string;
-  /** When to end by itself: after one job, or when nothing is ready. */
+  /** When to end: when asked to, after one job, or when nothing is ready. */
   until: 'told' | 'one' | 'empty';
   work: WorkOptions;
 }
 
 export interface ExecWorkerEvents {
-  /** A job has been worked on. */
+  /** Called when a run for a job has ended. */
   ended: (job: ActiveJob<unknown>, report: Report) => void;
-  /** Something is wrong that no job is to blame for. */
+  /** Called for errors that are not the fault of a job. */
   trouble: (text: string) => void;
 }
 
-/** Between two looks at whether the queue is empty. */
+/** Interval between checks whether the queue is empty. */
 const LOOK = 100;
-/** What is due within this counts as ready: the store's clock may be a little behind or ahead of ours. */
+/** A job due within this time counts as ready: the store's clock may differ slightly from ours. */
 const SOON = 500;
-/** The library gives jobs back when this is over; children are dead by then, so that nobody gets a job that still runs. */
+/** Added to the grace time before the library returns jobs: children are dead by then, so nobody gets a job that still runs. */
 const MARGIN = 10_000;
 
-/** Works on a queue with one executable, until it is told to stop or there is nothing left to do. */
+/** Works on a queue with one executable, until it is asked to stop or nothing is left to do. */
 export class ExecWorker {
   readonly #queue: Queue;
   readonly #guard: OrphanGuard;
@@ -51,7 +51,7 @@ export class ExecWorker {
     });
   }
 
-  /** Resolves with the exit code when all children are gone and their jobs are settled or given back. */
+  /** Resolves with the exit code when all children are gone and their jobs are settled or returned. */
   async run(): Promise<number> {
     const { work, grace } = this.settings;
     const worker = this.#queue.work((job) => this.#serve(job), {
@@ -67,7 +67,7 @@ export class ExecWorker {
     return this.#code;
   }
 
-  /** Claims nothing more, asks the children to end, and kills them after the grace. */
+  /** Claims nothing more, asks the children to end, and kills them after the grace time. */
   stop(code: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
@@ -117,9 +117,9 @@ export class ExecWorker {
   }
 
   /**
-   * Whether nothing is left to do here. A job may change its state between two looks, so the order matters: we hold nothing,
-   * nothing is due, nothing is ready, we still hold nothing, and nothing has begun meanwhile. One that was not seen in any
-   * of these came later, or is somebody else's.
+   * Whether nothing is left to do here. A job may change its state between two checks, so the order matters: we hold nothing,
+   * nothing is due, nothing is ready, we still hold nothing, and nothing has started meanwhile. A job seen in none of these came
+   * later or is held by another worker.
    */
   async #isEmpty(): Promise<boolean> {
     const taken = this.#taken;
@@ -133,7 +133,7 @@ export class ExecWorker {
   }
 
   async #hasWork(): Promise<boolean> {
-    if (await this.#queue.isPaused()) return false; // none of it will be handed out, perhaps for ever
+    if (await this.#queue.isPaused()) return false; // a paused queue delivers nothing, perhaps never again
     const { jobs } = await this.#queue.list('scheduled', { limit: 1 });
     if (jobs.some(({ runAt }) => runAt !== undefined && runAt <= Date.now() + SOON)) return true;
     return (await this.#queue.count()).ready > 0;

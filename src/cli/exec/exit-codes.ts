@@ -1,12 +1,12 @@
 import { CroreError } from '../../errors.js';
 
-/** What becomes of a job by the exit code of its executable. */
+/** The outcome of a job, given the exit code of its executable. */
 export type ExitOutcome = 'done' | 'retry' | 'dead';
 const VERDICTS: readonly ExitOutcome[] = ['done', 'retry', 'dead'];
 
 const CUSTOM: Readonly<Record<number, ExitOutcome>> = { 0: 'done', 75: 'retry', 100: 'dead' };
 
-/** The table of `--exit-codes 3=done,4=dead`, over the custom of 0, 75 and 100; every other code is a retry. */
+/** Parses `--exit-codes 3=done,4=dead`, on top of the conventions for 0, 75 and 100; every other code is a retry. */
 export function exitOutcomes(texts: readonly string[]): (code: number) => ExitOutcome {
   const table: Record<number, ExitOutcome> = { ...CUSTOM };
   for (const text of texts.flatMap((each) => each.split(','))) {

@@ -95,8 +95,8 @@ function resolve(queue: string, executable: string[] | undefined, options: WorkL
     lease,
     name: options.name,
   };
-  const { CRORE_PAYLOAD: _, ...env } = process.env; // that of a worker around this one
-  resolveWorkOptions(workOptions); // refuses what makes no sense before anything is opened
+  const { CRORE_PAYLOAD: _, ...env } = process.env; // set by a surrounding worker
+  resolveWorkOptions(workOptions); // refuses invalid options before anything is opened
   return {
     queue,
     command: checkExecutable(executable),
@@ -114,7 +114,7 @@ function resolve(queue: string, executable: string[] | undefined, options: WorkL
   };
 }
 
-/** What Node's timers can hold is 24 days; more would ring at once. */
+/** Node's timers support at most 24 days; a longer delay would fire at once. */
 function checkTimer(ms: number | undefined, what: string, least: number): number | undefined {
   if (ms === undefined || (ms >= least && ms <= 2_000_000_000)) return ms;
   throw new CroreError('BAD_OPTION', `${what} must be from ${least} ms to 23 days, not ${ms} ms`);
@@ -125,7 +125,7 @@ function checkVariable(name: string): string {
   throw new CroreError('BAD_OPTION', `--env '${name}' is not a name for the variable of the payload`);
 }
 
-/** An executable that is not there would fail every job of the queue: it is looked for before the first is claimed. */
+/** A missing executable would fail every job of the queue, so this checks for it before claiming the first. */
 function checkExecutable(command: string[] | undefined): string[] {
   const [file] = command ?? [];
   if (!file)
@@ -147,7 +147,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** Lines go straight to the descriptors, which the children share. */
+/** Writes lines directly to the file descriptors, which the children share. */
 function teller({ queue, json }: ExecWorkerSettings, quiet: boolean) {
   return (job: ActiveJob<unknown>, { outcome, code, signal, seconds }: Report): void => {
     const rounded = Number(seconds.toFixed(3));
@@ -160,7 +160,7 @@ function teller({ queue, json }: ExecWorkerSettings, quiet: boolean) {
   };
 }
 
-/** A reader that is gone, or a pipe that is full for a moment, must not end the work. */
+/** A closed reader, or a pipe that is full for a moment, must not end the worker. */
 function writeAll(sink: number, line: string): void {
   for (let left = Buffer.from(line), tries = 0; left.length > 0 && tries < 1_000; tries++) {
     try {
@@ -174,7 +174,7 @@ function writeAll(sink: number, line: string): void {
 
 const REPEAT = 10_000;
 
-/** The same, but what was said a moment ago is not said again: a store that is away fails every call. */
+/** Suppresses a message that was just printed: an unreachable store fails every call with the same one. */
 function calmly(say: (text: string) => void): (text: string) => void {
   let [last, at] = ['', 0];
   return (text) => {
@@ -187,7 +187,7 @@ function calmly(say: (text: string) => void): (text: string) => void {
 
 const ENDS = { SIGTERM: 0, SIGINT: 130, SIGHUP: 129 } as const;
 
-/** The first signal asks everybody to end; a second one means that the first was not heard. Ctrl-Z stops the children, too. */
+/** The first signal asks all children to end; a second one kills them. Ctrl-Z stops the children, too. */
 function hook(shift: ExecWorker): () => void {
   let asked = false;
   const onEnd = (name: NodeJS.Signals) => {

@@ -15,10 +15,10 @@ export interface ReportOptions {
   joblog?: string;
 }
 
-/** Everything the command line asked to be told; files are opened now, so that a bad name stops nothing half-way. */
+/** Creates the requested reports; opens the files now, so that an invalid name does not stop a flow halfway. */
 export function makeReports(graph: Graph, options: ReportOptions, only: number | undefined): Watcher[] {
   const watchers: Watcher[] = [];
-  // Functions print for themselves, and nobody may read it, as after `| head -1`: the flow goes on in silence.
+  // Functions print for themselves, and the output may have no reader, as after `| head -1`: the flow then continues silently.
   const functions = graph.specs.some(({ work }) => work.kind === 'function');
   if (functions || !options.quiet) for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const total = () => only ?? graph.ids.length;
@@ -49,7 +49,9 @@ export function makeReports(graph: Graph, options: ReportOptions, only: number |
   return watchers;
 }
 
-/** What is said in one turn goes out in one write. The stream is opened when it is first used: a quiet flow has none. */
+/**
+ * Combines the output of one turn of the event loop into one write. Opens the stream on first use, so a quiet flow opens none.
+ */
 class Gathered {
   #pending = '';
   #stream: NodeJS.WriteStream | undefined;

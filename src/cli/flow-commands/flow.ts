@@ -121,7 +121,7 @@ async function mustGet(journal: Journal, id: string): Promise<FlowInfo> {
   return info;
 }
 
-/** The graph as it was written down; functions are read from their module again. */
+/** The graph as it was stored; functions are loaded from their module again. */
 async function graphOf(journal: Journal, info: FlowInfo): Promise<Graph> {
   const text = (await journal.definition(info.id)) ?? '';
   const again = text === '' || text.includes(JSON.stringify(FUNCTION));
@@ -129,7 +129,7 @@ async function graphOf(journal: Journal, info: FlowInfo): Promise<Graph> {
   return readFlow(JSON.parse(text), info.id, () => info.id);
 }
 
-/** States that follow from the ends. */
+/** The node states that follow from the recorded ends. */
 function statesOf(graph: Graph, ends: readonly NodeEnd[]): Uint8Array {
   const last = new Map(ends.map((end) => [end.id, end.state]));
   const scheduler = new NodeScheduler(graph, computeWeights(graph), 0);

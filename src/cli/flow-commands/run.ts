@@ -83,7 +83,7 @@ async function runFile(file: string | undefined, options: Options): Promise<numb
   return runGraph(graph, file ?? options.workload!, options);
 }
 
-/** Runs a graph as the options say; the exit code. */
+/** Runs a graph with the given options; returns the exit code. */
 export async function runGraph(graph: Graph, source: string, options: Options): Promise<number> {
   const { start, finish } = prepare(graph, source, options);
   if (options.dryRun) {
@@ -113,7 +113,7 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
       process.stderr.write(`what is done is kept: 'crore run ${source} --resume' goes on\n`);
     return started.run.halted === undefined ? started.run.exit : INTERRUPTED;
   } catch (error) {
-    // Where nothing was done there is nothing to go on from.
+    // If nothing was done, there is nothing to resume.
     if (started.run.counts.done === 0) finish(true);
     throw error;
   } finally {
@@ -121,7 +121,7 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
   }
 }
 
-/** Tells whether a flow is the same as at another time: the graph, and the file, for functions are not in the graph. */
+/** Identifies a flow, to detect changes: the graph, and the file, because functions are not part of the graph. */
 function describeFlow(graph: Graph, source: string): string {
   return `${graphText(graph)}\n${readFileSync(source, 'utf8')}`;
 }
@@ -155,7 +155,7 @@ function prepare(
   return { start, finish: (success) => success && place?.remove() };
 }
 
-/** The slots are shared out among the launchers: each starts one worker. */
+/** Distributes the slots over the launchers; each starts one worker. */
 function launchesOf({ launcher, renew }: Options, store: string, slots: number): Launch[] {
   if (launcher.length === 0) return [];
   const program = [process.execPath, fileURLToPath(new URL('../../../bin/crore', import.meta.url))];

@@ -9,7 +9,7 @@ import { findNode } from '../../flow/run/start.js';
 import { givenStore } from '../action.js';
 import { parse, program, storeOptions } from '../program.js';
 
-/** Names that a flow's file has when nobody says which. */
+/** Default file names of a flow. */
 const USUAL = [
   'crore.yaml',
   'flow.yaml',
@@ -46,7 +46,7 @@ async function why(id: string, given: string | undefined, options: { store?: str
   const node = findNode(graph, id);
   const store = givenStore(options);
   const memories = store ?? localState(file).memories;
-  // Nothing is made here by asking.
+  // A query must not create the file.
   const missing = memories.startsWith('sqlite:') && !existsSync(memories.slice('sqlite:'.length));
   const journal = missing ? new NoJournal() : await openJournal(memories);
   try {

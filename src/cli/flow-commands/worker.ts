@@ -8,7 +8,7 @@ import { joining } from './worker-join.js';
 
 interface Row extends Omit<WorkerInfo, 'info'> {
   queue: string;
-  /** What the worker says of itself, where it says so. */
+  /** Reported by the worker itself, if it does. */
   host?: string;
   pid?: number;
   concurrency?: number;
@@ -25,7 +25,7 @@ export function run(argv: string[]): Promise<number> {
       ['crore worker ls', 'who works on what'],
     ],
   });
-  // Options behind `ls` are those of `ls`, though both know --store.
+  // Options after `ls` belong to `ls`, though both know --store.
   command.enablePositionalOptions();
   joining(command);
   listing(command);
@@ -76,7 +76,7 @@ async function workersOf(crore: Crore, queue: string): Promise<Row[]> {
   return workers.map(({ info, ...worker }) => ({ queue, ...worker, ...described(info) }));
 }
 
-/** What a worker wrote about itself is its own; whatever is not as expected is left out. */
+/** Information a worker wrote about itself may be anything; unexpected fields are left out. */
 function described(info: string): Partial<Row> {
   try {
     const { host, pid, concurrency, since } = JSON.parse(info) as Record<string, unknown>;

@@ -83,7 +83,7 @@ function bulk(parent: Command, name: string, verb: Verb, summary: string, all: B
   });
 }
 
-/** Some ids, or a filter, or all: one of them, and never all by an oversight. */
+/** Requires exactly one of ids, a filter, or all, so that nobody selects all by accident. */
 function checkChoice(ids: readonly string[], filter: object, all: boolean, name: string): void {
   const ways = [ids.length > 0, Object.keys(filter).length > 0, all].filter(Boolean).length;
   if (ways === 0)
@@ -91,7 +91,7 @@ function checkChoice(ids: readonly string[], filter: object, all: boolean, name:
   if (ways > 1) throw new CroreError('BAD_OPTION', `dead ${name}: give ids, a filter, or --all, not several of them`);
 }
 
-/** Here only the dead are meant, whatever else the verb could be done to. */
+/** Restricts a command to dead jobs, even if it could act on others. */
 function deadOnly(verb: Verb): Verb {
   return {
     ...verb,

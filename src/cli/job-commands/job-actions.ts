@@ -7,18 +7,18 @@ import { type Output, printable } from '../output.js';
 import { given } from './job-options.js';
 import { jobTable } from './job-view.js';
 
-/** What `crore job` and `crore dead` have in common: verbs on some jobs, lists of many. */
+/** What `crore job` and `crore dead` share: actions on single jobs, and lists of many. */
 
 export function checkIds(queue: string, ids: readonly string[]): void {
   checkName(queue, 'queue name');
   for (const id of ids) checkName(id, 'job id');
 }
 
-/** A verb on single jobs: what it is called when it is done, and what may be said where it was not. */
+/** An action on single jobs, with the words for its success and its refusal. */
 export interface Verb {
   /** Such as `cancelled`. */
   done: string;
-  /** Why a job in this state is left alone. */
+  /** Why a job in this state was not changed. */
   refusal: string;
   act: (queue: Queue, id: string) => Promise<boolean>;
 }
@@ -41,7 +41,7 @@ export const REMOVE: Verb = {
   act: (queue, id) => queue.remove(id),
 };
 
-/** Does it to each of the jobs; exit code 1 when one of them was left alone, which is said on stderr. */
+/** Applies the action to each job; exit code 1 when one of them was not changed, which is reported on stderr. */
 export async function actOn(out: Output, queue: Queue, ids: readonly string[], verb: Verb): Promise<number> {
   let code = 0;
   for (const id of ids) {
@@ -66,7 +66,7 @@ export function complain(text: string): void {
   process.stderr.write(`crore: ${text}\n`);
 }
 
-/** The options that choose some jobs of many. */
+/** The options of a filter. */
 export interface FilterOptions {
   prefix?: string;
   match?: string;
@@ -102,13 +102,13 @@ export function listable(command: Command): Command {
 
 const PAGE = 100;
 
-/** How many to list: so many, or all. */
+/** How many jobs to list: a number, or all. */
 export function limitOf({ limit, all }: ListOptions): number {
   if (all && limit !== undefined) throw new CroreError('BAD_OPTION', 'give --limit or --all, not both');
   return all ? Number.POSITIVE_INFINITY : (whole(limit, '--limit', 1) ?? PAGE);
 }
 
-/** Lists jobs of these states, page by page, until there are enough or nobody reads on. */
+/** Lists jobs in these states, page by page, until there are enough or the reader is gone. */
 export async function listJobs(
   out: Output,
   queue: Queue,

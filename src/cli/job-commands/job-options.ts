@@ -5,15 +5,15 @@ import { CroreError } from '../../errors.js';
 import type { ScheduledJobOptions } from '../../index.js';
 import { duration, whole } from '../option-values.js';
 
-/** What a line or an argument means as a payload, and what may be asked of its job: `push` and `schedule add` share it. */
+/** How a line or an argument becomes a payload, and the options of its job; shared by `push` and `schedule add`. */
 
-/** The bytes of an argument. Node has replaced whatever was not UTF-8 in it: that must not go in as if it were the payload. */
+/** The bytes of an argument. Node has already replaced invalid UTF-8 in it, which must not be stored as the payload. */
 export function argumentBytes(text: string): Buffer {
   if (!text.includes('\ufffd')) return Buffer.from(text);
   throw new CroreError('BAD_PAYLOAD', 'a payload among the arguments is not UTF-8: give it on standard input');
 }
 
-/** Text that is not UTF-8 stays the bytes it is. */
+/** Text that is not valid UTF-8 stays bytes. */
 export function readText(bytes: Buffer): unknown {
   return isUtf8(bytes) ? bytes.toString() : new Uint8Array(bytes);
 }
@@ -21,7 +21,7 @@ export function readText(bytes: Buffer): unknown {
 export function readValue(bytes: Buffer): unknown {
   const text = readText(bytes);
   if (typeof text !== 'string') return text;
-  // A number with more digits than JavaScript keeps would not be the one that was given.
+  // JavaScript would change a number with more digits than it can represent.
   if (/^\s*-?\d+\s*$/.test(text) && !Number.isSafeInteger(Number(text))) return text;
   try {
     return JSON.parse(text);
@@ -40,7 +40,7 @@ export interface JobLine {
   text?: boolean;
 }
 
-/** Names of the options, as they stand in `JobLine`. */
+/** Names of the options, as in `JobLine`. */
 export const JOB_LINE = ['priority', 'unique', 'group', 'reserve', 'attempts', 'backoff', 'text'] as const;
 
 export function jobLine(command: Command): Command {
@@ -54,7 +54,7 @@ export function jobLine(command: Command): Command {
     .option('--text', 'Take payloads as text, whatever they look like.');
 }
 
-/** The options of a job that were given, and no others. */
+/** The job options that were given, and no others. */
 export function resolveJobLine(line: JobLine): ScheduledJobOptions {
   return given({
     priority: whole(line.priority, '--priority', -1_000_000, 1_000_000),

@@ -9,14 +9,14 @@ export function colourOf(state: State): Colour | undefined {
   return COLOURS[state];
 }
 
-/** A value as one text: text as it is, bytes as text where they are, everything else as JSON. */
+/** A value as text: text unchanged, bytes as text if they are, everything else as JSON. */
 export function valueText(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value instanceof Uint8Array) return Buffer.from(value).toString();
   return JSON.stringify(value);
 }
 
-/** A job as a JSON object: times in ISO, bytes in base64 under a name that says so. */
+/** A job as a JSON object: times in ISO format, bytes in base64 under a name that says so. */
 export function jobObject(job: AnyJob): object {
   const { payload, result, createdAt, runAt, startedAt, finishedAt, ...rest } = job;
   const times = { createdAt, runAt, startedAt, finishedAt };
@@ -30,7 +30,7 @@ export function jobObject(job: AnyJob): object {
   };
 }
 
-/** A field of an object: JSON values as they are, bytes in base64, nothing for nothing. */
+/** A field of an object: JSON values unchanged, bytes in base64, no field for undefined. */
 export function valueField(name: string, value: unknown): object {
   if (value === undefined) return {};
   if (value instanceof Uint8Array) return { [`${name}Base64`]: Buffer.from(value).toString('base64') };
@@ -61,7 +61,7 @@ export function showJob(out: Output, job: AnyJob): void {
   ]);
 }
 
-/** Jobs below each other, page by page. */
+/** Prints jobs as a table, page by page. */
 export function jobTable(out: Output): (jobs: readonly AnyJob[]) => void {
   return out.table<AnyJob>(
     [

@@ -25,9 +25,9 @@ interface PushOptions extends StoreOptions, JobLine {
   raw?: boolean;
 }
 
-/** What only jobs can be asked. */
+/** Options that only apply to jobs. */
 const JOB_OPTIONS = ['delay', 'at', 'id', ...JOB_LINE] as const;
-/** The library's own limit for a payload. */
+/** The library's limit for a payload. */
 const LONGEST = 1_048_576;
 
 export function run(argv: string[]): Promise<number> {
@@ -95,7 +95,7 @@ async function pushAll(
   return refused > 0 ? 1 : 0;
 }
 
-/** Pushes the very bytes, and says how many it were also where it came to an end before the input did. */
+/** Pushes the exact bytes, and reports how many tasks were pushed even if it stops before the end of the input. */
 async function pushRaw(queue: Queue, groups: Groups, out: Output): Promise<number> {
   let pushed = 0;
   let refused = 0;
@@ -116,7 +116,7 @@ function told({ queue, id, outcome }: Handle<unknown, unknown>): [object: object
   return [{ queue, id, outcome }, outcome === 'created' ? printable(id, 512) : `${printable(id, 512)}  ${outcome}`];
 }
 
-/** All of the input, which must be one payload: an id cannot be given to two. */
+/** The whole input, which must be one payload: two jobs cannot have the same id. */
 async function* single(groups: Groups): AsyncGenerator<Buffer[]> {
   const all: Buffer[] = [];
   for await (const group of groups) {

@@ -49,7 +49,7 @@ async function limits(name: string, options: Asked): Promise<number> {
   });
 }
 
-/** The new limits, or undefined when nothing was said about it. */
+/** The new limits, or undefined when none were given. */
 function resolve(options: Asked): QueueLimitOptions | undefined {
   const group = given({
     concurrency: whole(options.groupConcurrency, '--group-concurrency', 1, 1_000_000),

@@ -15,7 +15,7 @@ interface Row {
   paused: boolean;
 }
 
-/** Queues that are asked about at the same time. */
+/** How many queues to query at the same time. */
 const TOGETHER = 50;
 
 export function run(argv: string[]): Promise<number> {

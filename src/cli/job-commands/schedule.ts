@@ -98,7 +98,7 @@ const UNITS = [
   ['s', 1_000],
 ] as const;
 
-/** A duration as one would give it. */
+/** Formats a duration the way a user would enter it. */
 function spoken(ms: number): string {
   const [unit, size] = UNITS.find(([, each]) => ms % each === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
@@ -117,7 +117,7 @@ async function add(name: string, queue: string, payload: string | undefined, opt
     throw new CroreError('BAD_OPTION', "schedule add: when? Give --cron '0 4 * * *' or --every 10m");
   }
   const when = cron === undefined ? { every: every! } : { cron };
-  resolveWhen(when, timezone); // refuses what makes no sense before anything is opened
+  resolveWhen(when, timezone); // refuses invalid values before anything is opened
   const jobOptions = resolveJobLine(options);
   const read = options.text ? readText : readValue;
   const job = { queue, payload: payload === undefined ? null : read(argumentBytes(payload)), ...jobOptions };

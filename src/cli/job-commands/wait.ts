@@ -50,5 +50,5 @@ async function wait(name: string, id: string, options: WaitOptions): Promise<num
   });
 }
 
-/** What became of the job when the wait failed for its sake. */
+/** The job's state when the wait failed because of it. */
 const STATES: Record<string, string> = { JOB_DEAD: 'dead', JOB_CANCELLED: 'cancelled' };

@@ -2,7 +2,7 @@ import { parse, program } from '../program.js';
 import { settingOptions } from './serve.js';
 import { type Key, resolveSettings, SETTINGS, show } from './settings.js';
 
-/** Prints what holds, and with --show-origin where each value came from. */
+/** Prints the effective settings, and with --show-origin where each value came from. */
 export async function run(argv: string[]): Promise<number> {
   const command = settingOptions(
     program({

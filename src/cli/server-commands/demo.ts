@@ -20,7 +20,7 @@ interface Work {
   luck: number;
 }
 
-/** Lets a person watch: a producer, two worker processes, one of which is killed -9 again and again. */
+/** A demo to watch: a producer and two worker processes, one of which is killed with -9 again and again. */
 export async function run(argv: string[]): Promise<number> {
   if (argv[0] === '--worker') return demoWorker(argv[1]!);
   const seconds = readSeconds(argv);
@@ -107,7 +107,7 @@ class Stage {
   async end(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     for (const child of this.#children) child.kill('SIGKILL');
-    await this.#producing; // what is on its way is added or not before anybody counts
+    await this.#producing; // adds in flight finish before anything is counted
     const counts = await this.#queue.count();
     const accounted = STATES.reduce((sum, state) => sum + counts[state], 0);
     this.screen.end(`${this.#added} jobs added, ${accounted} accounted for: ${line(counts)}`);
@@ -141,7 +141,7 @@ function line(counts: Counts): string {
   return STATES.map((state) => `${state} ${counts[state]}`).join('  ');
 }
 
-/** One line that changes on a terminal, plain lines elsewhere. */
+/** One changing line on a terminal, plain lines otherwise. */
 class Screen {
   readonly #live = process.stdout.isTTY === true;
   #done = 0;

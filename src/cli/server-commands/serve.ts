@@ -55,14 +55,14 @@ async function serve({ values }: ResolvedSettings, advice: readonly string[]): P
     process.once('SIGINT', () => resolve('SIGINT'));
   });
   log.info({ signal }, 'shutting down: what is in hand is finished first');
-  // Whoever asks twice does not want to wait.
+  // A user who asks twice does not want to wait.
   process.once('SIGINT', () => process.exit(130));
   await server.close();
   log.info({}, 'closed');
   return 0;
 }
 
-/** Among JSON lines stand JSON lines: also what the runtime has to say, and what nobody has caught. */
+/** Logs warnings of the runtime and uncaught errors as JSON lines too, like everything else. */
 function logWarnings(log: Logger): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ name }, message));
@@ -71,7 +71,7 @@ function logWarnings(log: Logger): void {
   );
 }
 
-/** For a person: where it listens and how to talk to it. */
+/** Prints, for people, where the server listens and how to connect to it. */
 function say(server: Server, store: string): void {
   const grpc = server.addresses.map(shown);
   const pages = server.httpAddresses.map(shown);

@@ -8,7 +8,7 @@ import { openStore } from '../../store/open.js';
 import { readStoreUrl } from '../action.js';
 import type { Values } from './settings.js';
 
-/** Turns settings into a server's setup; files are read and doors checked before the store is opened. */
+/** Builds a server's setup from its settings; reads files and checks addresses before the store is opened. */
 export async function setupOf(values: Values, version: string, log: Log): Promise<ServerSetup> {
   const addresses = parseAddress(values.addr as string, 'addr');
   const http = values.http === 'off' ? undefined : parseAddress(values.http as string, 'http');
@@ -25,7 +25,7 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
   const lease = Math.max(500, values.lease as number);
   const number = (key: keyof Values) => values[key] as number;
   const url = readStoreUrl(values.store as string);
-  // `ps` shows the command line to everybody on the machine.
+  // `ps` shows the command line to every user of the machine.
   if (redactUrl(url) !== url || values.token !== undefined) process.title = 'crore serve';
   const store = await openStore(url, { timeout });
   for (const warning of store.warnings) log.warn({}, warning);

@@ -6,15 +6,15 @@ import { milliseconds } from '../../job/duration.js';
 import { redactUrl } from '../../redact.js';
 import { DEFAULT_URL } from '../../store/url.js';
 
-/** One thing that can be set. The same word everywhere: `max_retry` in the file, `CRORE_MAX_RETRY`, `--max-retry`. */
+/** A setting. It has the same name everywhere: `max_retry` in the file, `CRORE_MAX_RETRY`, `--max-retry`. */
 interface Setting {
   key: string;
-  /** What the flag takes, for the help; absent for a switch. */
+  /** The flag's argument, for the help; absent for a switch. */
   takes?: string;
   help: string;
   fallback: string | number | boolean | undefined;
   read: (value: unknown, what: string) => string | number | boolean | undefined;
-  /** Not to be printed. */
+  /** Must not be printed. */
   secret?: boolean;
 }
 
@@ -83,7 +83,7 @@ export const SETTINGS = [
 ] as const satisfies readonly Setting[];
 
 export type Key = (typeof SETTINGS)[number]['key'];
-/** What each `fallback` or `read` can yield. */
+/** The values that `fallback` or `read` can return. */
 export type Values = Record<Key, string | number | boolean | undefined>;
 
 export interface ResolvedSettings {
@@ -92,7 +92,9 @@ export interface ResolvedSettings {
   origins: Record<Key, string>;
 }
 
-/** Flag over environment over file over default; each value is checked where it comes from. */
+/**
+ * Flags override the environment, which overrides the file, which overrides the defaults; each value is checked at its origin.
+ */
 export function resolveSettings(
   flags: Record<string, unknown>,
   env: NodeJS.ProcessEnv,
@@ -121,7 +123,7 @@ export function resolveSettings(
   return { values, origins };
 }
 
-/** A value as it may be shown: passwords and tokens are not. */
+/** Formats a value for display, without passwords and tokens. */
 export function show(key: Key, value: Values[Key]): string {
   const setting = SETTINGS.find((one) => one.key === key) as Setting;
   if (value === undefined) return '';

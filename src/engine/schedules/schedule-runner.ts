@@ -2,14 +2,14 @@ import type { Schedule } from '../../store/store.js';
 import type { Engine } from '../engine.js';
 import { firing } from './schedules.js';
 
-/** How often schedules of other processes' making are looked for, in milliseconds. */
+/** How often to check for schedules created by other processes, in milliseconds. */
 const REFRESH = 5_000;
-/** Until what could not fire is tried again. */
+/** Delay before retrying schedules that failed to fire. */
 const PAUSE = 1_000;
 const MOST_PASSES = 100;
 
 /**
- * Fires schedules while this process is up. Every process that works or schedules does it; the store lets one of them fire
+ * Fires schedules while this process runs. Every process that works or schedules does this; the store lets only one of them fire
  * each tick.
  */
 export class ScheduleRunner {
@@ -21,7 +21,7 @@ export class ScheduleRunner {
 
   constructor(private readonly engine: Engine) {}
 
-  /** Starts looking after schedules; returns the way to stop. */
+  /** Starts watching schedules; returns a function that stops it. */
   watch(): () => void {
     this.#users += 1;
     if (this.#users === 1) this.nudge();
@@ -34,13 +34,13 @@ export class ScheduleRunner {
     };
   }
 
-  /** Looks now: something may have changed. */
+  /** Checks now, because something may have changed. */
   nudge(): void {
     if (this.#closed || this.#users === 0) return;
     void this.run().then((next) => this.#sleep(next));
   }
 
-  /** Fires what is due; resolves with the time of the next tick. Calls under way are shared. */
+  /** Fires due schedules; resolves with the time of the next tick. Concurrent calls share one run. */
   async run(): Promise<number | undefined> {
     let next: number | undefined;
     this.#again = true;
@@ -70,7 +70,7 @@ export class ScheduleRunner {
     clearTimeout(this.#timer);
   }
 
-  /** Fires each schedule until its next tick lies ahead. What cannot fire now is left for a later round. */
+  /** Fires each schedule until its next tick is in the future. A schedule that cannot fire now is left for a later round. */
   async #round(): Promise<number | undefined> {
     const { store } = this.engine;
     for (let pass = 0; ; pass++) {
@@ -82,7 +82,7 @@ export class ScheduleRunner {
     }
   }
 
-  /** True when this call fired it. One that fails must not keep the others from their ticks. */
+  /** Returns true when this call fired it. A failing schedule must not keep the others from firing. */
   async #fire(schedule: Schedule): Promise<boolean> {
     try {
       return await this.engine.store.schedules.fire(schedule, firing(schedule, this.engine.store.now()));

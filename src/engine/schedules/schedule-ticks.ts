@@ -3,7 +3,7 @@ import { CroreError } from '../../errors.js';
 import { type Duration, milliseconds } from '../../job/duration.js';
 import { checkOptions, describe } from '../check.js';
 
-/** When something recurs: a cron expression (five fields, six with seconds, or `@daily` and its like), or every so often. */
+/** When a schedule fires: a cron expression (five fields, six with seconds, or `@daily` and similar), or a fixed interval. */
 export type When = string | number | { cron: string } | { every: Duration };
 
 export type Rule = { cron: string; timezone: string } | { every: number };
@@ -11,7 +11,7 @@ export type Rule = { cron: string; timezone: string } | { every: number };
 const SHORTEST = 100;
 const LONGEST = 366 * 86_400_000;
 
-/** A text with spaces or an @ is a cron expression, any other a duration. */
+/** A text with spaces or an @ is a cron expression, any other text a duration. */
 export function resolveWhen(when: When, timezone: string | undefined): Rule {
   if (typeof when === 'object' && when !== null) {
     checkOptions(when, ['cron', 'every'], 'schedule: when');
@@ -33,7 +33,7 @@ function checkEvery(every: number): void {
   if (every > LONGEST) throw new CroreError('BAD_OPTION', `schedule: every must be at most a year, not ${every} ms`);
 }
 
-/** A stored rule; one that this process did not write may be anything. */
+/** Checks a stored rule, which another process may have written and so may be anything. */
 export function checkRule(rule: unknown): Rule {
   const { cron, timezone, every } = (rule ?? {}) as { cron?: string; timezone?: string; every?: number };
   return resolveWhen(cron === undefined ? { every: every! } : { cron }, timezone);
@@ -49,7 +49,7 @@ function checkCron(cron: unknown, timezone: unknown): Rule {
   } catch {
     throw new CroreError('BAD_OPTION', `schedule: unknown timezone '${timezone}'`);
   }
-  // The library would take a moment in time for an expression, too.
+  // The library would also accept a date as an expression.
   if (!/^(@\w+|\S+(\s+\S+){4,6})$/.test(cron.trim()))
     throw new CroreError('BAD_OPTION', `schedule: '${cron}' is not a cron expression: it needs five fields, or six`);
   let next: Date | null;
@@ -62,7 +62,7 @@ function checkCron(cron: unknown, timezone: unknown): Rule {
   return { cron, timezone };
 }
 
-/** The ticks of a rule: pure arithmetic over it. `since` is where counting begins for `every`. */
+/** Computes the ticks of a rule. For `every`, `since` is where counting starts. */
 export class Ticks {
   readonly #cron: Cron | undefined;
   readonly #every: number;
@@ -75,20 +75,20 @@ export class Ticks {
     this.#every = 'every' in rule ? rule.every : 0;
   }
 
-  /** The first tick later than this; undefined when there is none any more. */
+  /** The first tick after this time; undefined when there are no more. */
   after(time: number): number | undefined {
     if (this.#cron) return this.#cron.nextRun(new Date(time))?.getTime();
     return this.since + (Math.floor((time - this.since) / this.#every) + 1) * this.#every;
   }
 
-  /** The last tick not later than this. */
+  /** The last tick at or before this time. */
   upTo(time: number): number | undefined {
-    // The library looks at whole seconds, and before the moment it is given.
+    // The library works in whole seconds, and only looks before the time it is given.
     if (this.#cron) return this.#cron.previousRuns(1, new Date(time + 1_000))[0]?.getTime();
     return this.after(time)! - this.#every;
   }
 
-  /** The earliest of the last `count` ticks not later than this one. */
+  /** The earliest of the last `count` ticks up to and including this one. */
   back(tick: number, count: number): number {
     if (!this.#cron) return tick - (count - 1) * this.#every;
     return (
@@ -99,7 +99,7 @@ export class Ticks {
     );
   }
 
-  /** Ticks from `first` to `last`, at most `most`. */
+  /** Ticks from `first` to `last`, at most `most` of them. */
   between(first: number, last: number, most: number): number[] {
     const ticks: number[] = [];
     for (let tick: number | undefined = first; tick !== undefined && tick <= last && ticks.length < most; ) {

@@ -5,24 +5,24 @@ import { checkName, checkOneOf, checkOptions } from '../check.js';
 import { type AddOptions, resolveJob } from '../options.js';
 import { checkRule, type Rule, resolveWhen, Ticks, type When } from './schedule-ticks.js';
 
-/** What to do about ticks that passed while nobody was up: nothing, one job for the last of them, or a job for each. */
+/** How to handle ticks missed while no process was running: no job, one job for the last of them, or a job for each. */
 export type CatchUp = 'skip' | 'last' | 'all';
 
 export interface ScheduleOptions {
-  /** IANA name for cron expressions, such as Europe/Berlin; default UTC. */
+  /** IANA time zone for cron expressions, such as Europe/Berlin; default UTC. */
   timezone?: string;
-  /** What becomes of missed ticks; default `last`. */
+  /** How to handle missed ticks; default `last`. */
   catchUp?: CatchUp;
 }
 
-/** Options of the jobs a schedule makes. A tick gives them their id and their time. */
+/** Options of the jobs a schedule creates. The tick determines their id and time. */
 export type ScheduledJobOptions = Omit<AddOptions, 'id' | 'delay' | 'at' | 'needs'>;
 
-/** What a schedule says, in the form it is stored: two that say the same are equal texts. */
+/** A schedule's definition as it is stored; equal definitions have equal texts. */
 interface Definition {
   rule: Rule;
   catchUp: CatchUp;
-  /** JSON text, or bytes in base64. */
+  /** JSON text, or base64-encoded bytes. */
   payload: { json: string } | { bytes: string };
   options: ScheduledJobOptions;
 }
@@ -40,13 +40,13 @@ const JOB_OPTIONS = [
   'headers',
 ] as const;
 
-/** A tick reached later than this counts as missed, in milliseconds. */
+/** A tick processed later than this counts as missed, in milliseconds. */
 const ON_TIME = 10_000;
-/** Jobs one firing makes at most. */
+/** Maximum number of jobs one firing creates. */
 const MOST_AT_ONCE = 500;
-/** Missed ticks that are made up for; earlier ones are skipped. */
+/** Maximum number of missed ticks to catch up on; earlier ones are skipped. */
 const MOST_MISSED = 1_000;
-/** A schedule that somebody else has made begins at most this long ago, in milliseconds: clocks differ. */
+/** The earliest start of a schedule built by a client, in milliseconds before now: clocks differ. */
 const LONGEST_AGO = 86_400_000;
 
 export interface NewDefinition {
@@ -54,7 +54,7 @@ export interface NewDefinition {
   first: number | undefined;
 }
 
-/** Checks everything a schedule says before anything is stored. */
+/** Validates the whole definition before anything is stored. */
 export function defineSchedule(
   name: string,
   queue: string,
@@ -74,12 +74,12 @@ export function defineSchedule(
   const definition: Definition = { rule, catchUp, payload: stored, options: jobOptions };
   const text = JSON.stringify(definition);
   const first = new Ticks(rule, now).after(now);
-  // What a tick will make is made once for the eye: its id and headers are longer than what was given.
+  // Builds a sample job of the first tick to validate it: its id and headers are longer than the ones given.
   if (first !== undefined) firing({ name, queue, definition: text, since: now, next: first }, first);
   return { text, first };
 }
 
-/** A schedule as people see it. */
+/** A schedule as returned to users. */
 export interface ScheduleView {
   name: string;
   queue: string;
@@ -88,7 +88,7 @@ export interface ScheduleView {
   /** Milliseconds. */
   every?: number;
   catchUp: CatchUp;
-  /** The next tick; absent when there is none any more. */
+  /** The next tick; absent when there are no more. */
   next?: Date;
   /** The tick of the last job. */
   last?: Date;
@@ -112,7 +112,7 @@ export interface Firing {
   last: number | undefined;
 }
 
-/** What a schedule whose next tick has come does now: pure, so that every process comes to the same. */
+/** Decides what a due schedule does now. A pure function, so that every process decides the same. */
 export function firing(schedule: Schedule, now: number): Firing {
   const { rule, catchUp } = JSON.parse(schedule.definition) as Definition;
   const ticks = new Ticks(rule, schedule.since);
@@ -135,7 +135,7 @@ function missed(ticks: Ticks, due: number, latest: number): number[] {
   return oldest <= due ? first : ticks.between(oldest, latest, MOST_AT_ONCE);
 }
 
-/** Checks a schedule that somebody else has put together, for every process will read it. */
+/** Validates a schedule built by a client, because every process will read it. */
 export function checkSchedule(schedule: Schedule, now: number): Schedule {
   const { name, definition, since, next } = schedule;
   checkScheduleName(name);
@@ -159,7 +159,7 @@ export function checkSchedule(schedule: Schedule, now: number): Schedule {
   return schedule;
 }
 
-/** A job of a schedule outside its ticks. */
+/** Builds a job of a schedule outside its ticks. */
 export function extraJob(schedule: Schedule, now: number): NewJob {
   return jobOf(schedule, now, undefined, now);
 }

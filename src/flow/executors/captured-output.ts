@@ -1,10 +1,10 @@
-/** Bytes kept of what a command prints: the end of it. */
+/** How many bytes of a command's output are kept, from its end. */
 const KEPT = 65_536;
 const NOTHING = Buffer.alloc(0);
 
-/** What came out of one stream of a command; of the stream that has a mark, up to the mark that the shell prints behind it. */
+/** The output of one stream of a command; if there is a mark, up to the mark that the shell prints after the command. */
 export class CapturedOutput {
-  /** The number behind the mark, once it has come. */
+  /** The exit code after the mark, once it has arrived. */
   exit: number | undefined;
   #kept: Buffer = NOTHING;
   #cut = false;
@@ -31,7 +31,7 @@ export class CapturedOutput {
     return this.#kept.length === 0;
   }
 
-  /** The last line: JSON where it is JSON, else its text; undefined where nothing was printed. */
+  /** The last line, parsed if it is JSON, else as text; undefined if nothing was printed. */
   get value(): unknown {
     if (this.empty) return undefined;
     const text = this.#kept.toString().replace(/\n+$/, '');
@@ -44,7 +44,10 @@ export class CapturedOutput {
     }
   }
 
-  /** Whether the mark is there with its whole line. What stands behind comes from something that was left running. */
+  /**
+   * Whether the mark has arrived with its whole line. Output after it comes from a process that the command left
+   * running.
+   */
   #ends(all: Buffer, mark: string): boolean {
     const text = all.toString('latin1');
     const at = text.lastIndexOf(mark);

@@ -1,9 +1,9 @@
 let waiting: (() => void)[] = [];
 
 /**
- * Calls back when all has been read that was there to be read by now, from any stream. Each turn the event loop asks once who
- * has something to read, and reads that to its end; what came between the question and now, it hears of in its next turn.
- * Whoever waits from the same turn on is called together.
+ * Calls back when all data that is readable by now has been read, from any stream. In each turn, the event loop polls
+ * once for readable streams and reads them to the end; data that arrives after the poll is read in the next turn.
+ * Callers of the same turn are called together.
  */
 export function whenDrained(call: () => void): void {
   if (waiting.push(call) > 1) return;

@@ -3,9 +3,9 @@ import type { NodeTask } from './executor.js';
 import { callFunction } from './in-process-executor.js';
 import type { ProcessRequest, ProcessResponse } from './process-executor.js';
 
-/** The program of a worker process: loads the module once, then calls its functions one after the other. */
+/** The program of a worker process: loads the module once, then calls its functions one after another. */
 const running = new Map<number, NodeTask>();
-// The line to the runner keeps this process alive; without it there is nothing left to do.
+// The IPC channel to the runner keeps this process alive; without it there is nothing left to do.
 process.on('disconnect', () => process.exit(0));
 const graph = await loadModule(process.argv[2]!);
 
@@ -32,7 +32,7 @@ async function obey(order: ProcessRequest): Promise<void> {
   say({ call, outcome: writable(outcome), rss: process.memoryUsage.rss() });
 }
 
-/** What cannot travel as JSON is a failure, said in words that can. */
+/** A value that cannot be serialized as JSON becomes a failure with a message that can. */
 function writable<T extends { value?: unknown }>(outcome: T): T | { exit: number; fatal: true; error: string } {
   try {
     JSON.stringify(outcome.value);

@@ -5,7 +5,7 @@ import type { Executor, NodeOutcome, NodeTask } from './executor.js';
 const NOTHING = Object.freeze({});
 const DONE: NodeOutcome = Object.freeze({ exit: 0 });
 
-/** What a function is told beside its needs; the signal is made when somebody asks for it. */
+/** What a function receives besides its needs; the signal is created on first access. */
 class Context implements NodeContext {
   #controller: AbortController | undefined;
 
@@ -38,14 +38,14 @@ class Context implements NodeContext {
   }
 }
 
-/** Calls a function; what is no promise is answered at once. */
+/** Calls a function; a result that is not a promise is returned synchronously. */
 export function callFunction(call: NodeFunction, task: NodeTask): NodeOutcome | Promise<NodeOutcome> {
   const context = new Context(task);
   try {
     const value = call((task.needs ?? NOTHING) as never, context as never);
     if (!isPromise(value)) return value === undefined ? DONE : { exit: 0, value };
     return new Promise((resolve) => {
-      // A function that does not listen is left behind: nobody waits for it.
+      // A function that ignores the signal is abandoned: nobody waits for it.
       task.stop = (why) => {
         context.stop(why);
         resolve({ exit: 1, error: why });
@@ -78,7 +78,7 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function';
 }
 
-/** Functions in the runner's own process. */
+/** Runs functions in the runner's own process. */
 export class InProcessExecutor implements Executor {
   run(task: NodeTask): NodeOutcome | Promise<NodeOutcome> {
     const { work } = task.spec;

@@ -4,11 +4,11 @@ import { quote } from '../../process/shell-quote.js';
 import type { Watcher } from '../report/watcher.js';
 import type { RemoteExecutor } from './remote-executor.js';
 
-/** A command that starts a worker: `ssh host`, a batch system, or nothing but the worker itself. */
+/** A command that starts a worker: `ssh host`, a batch system, or just the worker itself. */
 export interface Launch {
-  /** `{}` stands for the worker's command line; without it that is appended. */
+  /** `{}` is replaced by the worker's command line; without it, the command line is appended. */
   template: string;
-  /** The worker's command line without the flow. */
+  /** The worker's command line without the flow's id. */
   worker: readonly string[];
 }
 
@@ -18,11 +18,11 @@ interface LaunchersOptions {
   watchers: readonly Watcher[];
 }
 
-/** Failures in a row before the run is given up: a launcher that fails once more will fail again. */
+/** The run gives up after this many consecutive failures: a launcher that keeps failing will fail again. */
 const MAX_FAILURES = 3;
 const GRACE = 5_000;
 
-/** Starts workers and starts them again when they end before the flow does; they end with the pipe they hold. */
+/** Starts workers and restarts them when they exit before the flow ends. They exit when their stdin pipe closes. */
 export class Launchers {
   readonly #children = new Set<ChildProcess>();
   #failures = 0;
@@ -39,7 +39,7 @@ export class Launchers {
     for (const launch of this.launches) this.#launch(launch);
   }
 
-  /** Closes the pipes, and kills what has not ended after a grace. */
+  /** Closes the pipes, and kills the workers that have not exited after a grace period. */
   async close(): Promise<void> {
     this.#closed = true;
     const ends = [...this.#children].map((child) => {
@@ -75,7 +75,7 @@ export class Launchers {
     child.once('exit', (code, signal) => ended(signal ? `killed by ${signal}` : `exit ${code}`, code === 0));
   }
 
-  /** A worker that has done its share, or that died after it had worked, is replaced; one that never came is a failure. */
+  /** Replaces a worker that exited normally or crashed after it had worked; one that never joined counts as a failure. */
   #ended(launch: Launch, how: string, clean: boolean, complaint: string, lasted: number): void {
     const worked = clean || (lasted > 5_000 && this.options.remote.seen);
     this.#failures = worked ? 0 : this.#failures + 1;
@@ -90,6 +90,6 @@ function kill(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     process.kill(-child.pid!, signal);
   } catch {
-    // gone
+    // already gone
   }
 }

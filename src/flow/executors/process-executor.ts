@@ -5,7 +5,7 @@ import { guardProcessGroups } from '../../process/group-guard.js';
 import { type Executor, limitTime, type NodeOutcome, type NodeTask } from './executor.js';
 import type { Renewal } from './renewal.js';
 
-/** From the runner to a worker process, and back. */
+/** Messages from the runner to a worker process, and back. */
 export type ProcessRequest =
   | {
       call: number;
@@ -19,12 +19,12 @@ export type ProcessRequest =
   | { stop: number; why: string };
 export type ProcessResponse = { ready: true } | { call: number; outcome: NodeOutcome; rss: number };
 
-/** A function that was told to stop may take so long, then its process is killed. */
+/** How long a stopped function may take before its process is killed. */
 const GRACE = 3_000;
-/** Processes that die before they are ready, in a row. */
+/** How many processes in a row may die before they are ready. */
 const MAX_STILLBORN = 3;
 
-/** Functions in persistent processes of their own: one each at a time, started when there is work for them. */
+/** Runs functions in persistent child processes: one at a time in each, started on demand. */
 export class ProcessExecutor implements Executor {
   readonly keepsTime = true;
   readonly #idle: FunctionProcess[] = [];
@@ -82,14 +82,14 @@ export class ProcessExecutor implements Executor {
 
 class FunctionProcess {
   dead = false;
-  /** It ended before it could do anything. */
+  /** It exited before it could do anything. */
   stillborn = false;
-  /** How it ended. */
+  /** How it exited. */
   last = '';
   readonly #child: ChildProcess;
   readonly #born = performance.now();
   readonly #gone: Promise<void>;
-  /** It can be given work, or never will. */
+  /** Resolves when it accepts work, or never will. */
   readonly ready: Promise<void>;
   #isReady = false;
   #tellReady!: () => void;
@@ -105,9 +105,9 @@ class FunctionProcess {
     onGone: () => void,
   ) {
     const program = fileURLToPath(new URL('./function-process.js', import.meta.url));
-    // Its standard output is not ours: results and events of the runner go there.
+    // It must not write to our stdout, which carries the runner's results and events.
     const stdio = ['ignore', 2, 2, 'ipc'] as const;
-    // It leads a group, which ends as a whole: a function may have started processes.
+    // It leads a process group that is killed as a whole, because a function may have started processes.
     this.#child = fork(program, [module], { stdio: [...stdio], serialization: 'json', env, detached: true });
     this.#child.on('message', (answer: ProcessResponse) => this.#heard(answer));
     this.ready = new Promise((resolve) => {
@@ -156,7 +156,7 @@ class FunctionProcess {
     return this.#count >= tasks || performance.now() - this.#born > seconds * 1_000 || this.#rss > rss * 1_048_576;
   }
 
-  /** An idle one ends by itself when the line is cut; a busy one is killed. */
+  /** An idle process exits when the IPC channel closes; a busy one is killed. */
   end(): Promise<void> {
     this.dead = true;
     if (this.#current) this.#kill();
@@ -168,7 +168,7 @@ class FunctionProcess {
     try {
       process.kill(-this.#child.pid!, 'SIGKILL');
     } catch {
-      // gone
+      // already gone
     }
   }
 
@@ -188,7 +188,7 @@ class FunctionProcess {
 
   #over(how: string): void {
     this.dead = true;
-    this.#kill(); // whatever it left behind
+    this.#kill(); // kills everything it left behind
     this.last = how;
     clearTimeout(this.#killer);
     this.stillborn = !this.#isReady;

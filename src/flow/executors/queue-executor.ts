@@ -3,14 +3,14 @@ import { isRecord } from '../input/fields.js';
 import type { Executor, NodeOutcome, NodeTask } from './executor.js';
 import { resultOf, runJob } from './queue-job.js';
 
-/** Nodes that are jobs of a queue: whoever works that queue does them, and its result is the node's. */
+/** Runs nodes as jobs of a queue: the workers of that queue run them, and the job's result becomes the node's. */
 export class QueueExecutor implements Executor {
   readonly keepsTime = true;
 
   constructor(
     private readonly engine: Engine,
     private readonly flow: string,
-    /** How often a node has failed in earlier runs of this flow: each round has ids of its own. */
+    /** How often each node failed in earlier runs of this flow: each round uses its own job ids. */
     private readonly rounds: ReadonlyMap<string, number>,
   ) {}
 
@@ -41,7 +41,7 @@ export class QueueExecutor implements Executor {
   async close(): Promise<void> {}
 }
 
-/** An object payload is told the results of upstream nodes and the item of a list, where it has no such keys of its own. */
+/** Adds the upstream results and the list item to an object payload, unless it has those keys itself. */
 function payloadOf(payload: unknown, { needs, part, item }: NodeTask): unknown {
   if (!isRecord(payload)) return payload;
   return { ...(needs ? { needs } : {}), ...(part === undefined ? {} : { item }), ...payload };

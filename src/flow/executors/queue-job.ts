@@ -5,7 +5,7 @@ import type { Job } from '../../job/job.js';
 
 const PAYLOAD_LIMIT = 4 * 1_048_576;
 
-/** Adds a job, or finds the one a killed runner has added under the same id, and waits for its end. */
+/** Adds a job, or finds the one that a killed runner added under the same id, and waits until it ends. */
 export async function runJob(
   engine: Engine,
   queue: string,

@@ -3,27 +3,27 @@ import type { Job } from '../../job/job.js';
 import type { Executor, NodeOutcome, NodeTask } from './executor.js';
 import { resultOf, runJob } from './queue-job.js';
 
-/** What a worker is given: everything about one attempt. */
+/** What a worker receives: everything about one attempt. */
 export interface RemoteTask {
   id: string;
   attempt: number;
   run?: string | readonly string[];
-  /** A function of this module. */
+  /** The module that exports the function. */
   module?: string;
   node?: string;
   env?: Readonly<Record<string, string>>;
   cwd?: string;
-  /** Milliseconds it may take. */
+  /** Milliseconds the attempt may take. */
   timeout?: number;
   needs?: Record<string, unknown>;
   part?: number;
   item?: unknown;
 }
 
-/** The queue that workers of a flow serve. */
+/** The queue that a flow's workers serve. */
 export const queueOf = (flow: string): string => `flow:${flow}`;
 
-/** How often the runner looks who is there, in milliseconds. */
+/** How often the runner counts the workers, in milliseconds. */
 const LOOK = 250;
 const CARE = { lease: 10_000, sweep: 1_000, maxCrashes: 3 };
 
@@ -36,18 +36,21 @@ export interface RemoteExecutorOptions {
   rounds: ReadonlyMap<string, number>;
 }
 
-/** Nodes for workers that have joined, on this machine or others: as many as they have slots for, and some ahead. */
+/**
+ * Runs nodes on workers that have joined, on this or other machines: as many as they have slots for, and some in
+ * advance.
+ */
 export class RemoteExecutor implements Executor {
   readonly keepsTime = true;
   onRoom: () => void = () => {};
-  /** Slots of all workers that are there. */
+  /** Slots of all live workers. */
   slots = 0;
-  /** Some worker has been there. */
+  /** Whether a worker has ever joined. */
   seen = false;
   readonly #queue: string;
   readonly #offered = new Map<string, NodeTask>();
   readonly #versions = new Map<string, number>();
-  /** Sweeps up after workers, once there has been one: a flow without workers leaves no queue behind. */
+  /** Stops the sweep of the queue, which starts with the first worker: a flow without workers leaves no queue behind. */
   #unwatch: (() => void) | undefined;
   readonly #timer: NodeJS.Timeout;
   #closed = false;
@@ -61,7 +64,7 @@ export class RemoteExecutor implements Executor {
     return Math.ceil(this.slots * 1.5) - this.#offered.size;
   }
 
-  /** Counts the workers; when the last one has gone, takes back what nobody runs. */
+  /** Counts the workers; when the last one has left, cancels the jobs that none of them runs. */
   async look(): Promise<void> {
     const { engine } = this.options;
     const now = engine.store.now();
@@ -89,7 +92,7 @@ export class RemoteExecutor implements Executor {
       if (job?.state === 'done') return resultOf(job) as NodeOutcome;
       if (job?.state === 'dead') return { exit: 1, error: job.error ?? 'its worker died', fatal: true };
       if (task.stopped !== undefined) return { exit: 124, error: task.stopped };
-      // Taken back, or a leftover of an earlier runner: the next offer needs an id of its own.
+      // Cancelled, or left over from an earlier runner: the next job needs a new id.
       this.#versions.set(task.id, (this.#versions.get(task.id) ?? 0) + 1);
       if (!leftover(job, task)) return { exit: 0, returned: true };
     }

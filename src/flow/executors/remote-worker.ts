@@ -15,11 +15,11 @@ import { ShellExecutor } from './shell-executor.js';
 export interface JoinOptions {
   store: string;
   slots: number;
-  /** Serve this flow and end with it; otherwise all flows that run. */
+  /** Serve only this flow and exit with it; otherwise serve all running flows. */
   flow?: string;
-  /** Milliseconds without a running flow after which the worker ends. */
+  /** Milliseconds without a running flow after which the worker exits. */
   idle: number;
-  /** Milliseconds without a heartbeat after which its nodes go to others. */
+  /** Milliseconds without a heartbeat after which other workers take over its nodes. */
   lease: number;
   renewal?: Renewal;
   say?: (text: string) => void;
@@ -28,7 +28,10 @@ export interface JoinOptions {
 
 const LOOK = 500;
 
-/** A worker of flows: serves the queues of those that run until there are none, or it has done its share. */
+/**
+ * A flow worker: serves the queues of all running flows until there are none left, or until it reaches its renewal
+ * limit.
+ */
 export class FlowWorker {
   readonly #workers = new Map<string, Worker<RemoteTask>>();
   readonly #shells = new Map<string, ShellExecutor>();
@@ -57,7 +60,7 @@ export class FlowWorker {
     }
   }
 
-  /** Works until it is told to stop or there is nothing left to wait for. */
+  /** Works until it is stopped or there is nothing left to wait for. */
   async run(): Promise<void> {
     try {
       while (!this.#stopping && !this.#worn && (await this.#look())) {
@@ -88,7 +91,7 @@ export class FlowWorker {
     return this.#count >= tasks || used;
   }
 
-  /** Joins flows that have begun and leaves those that are over; false when it is time to end. */
+  /** Joins flows that have started and leaves those that have ended; false when the worker should exit. */
   async #look(): Promise<boolean> {
     const flows = await this.#running();
     for (const { id } of flows) if (!this.#workers.has(id)) this.#join(id);

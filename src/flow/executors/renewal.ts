@@ -1,10 +1,10 @@
 import { CroreError } from '../../errors.js';
 
-/** When a worker has done enough and a fresh one takes its place; Infinity means never. */
+/** When a fresh worker replaces this one; Infinity means never. */
 export interface Renewal {
   tasks: number;
   seconds: number;
-  /** Megabytes of memory. */
+  /** Resident memory in megabytes. */
   rss: number;
 }
 
@@ -14,7 +14,7 @@ export const NEVER: Renewal = Object.freeze({
   rss: Number.POSITIVE_INFINITY,
 });
 
-/** Reads `tasks=N,seconds=N,rss=MB`. */
+/** Parses `tasks=N,seconds=N,rss=MB`. */
 export function parseRenewal(text: string): Renewal {
   const renewal = { ...NEVER };
   for (const part of text.split(',')) {

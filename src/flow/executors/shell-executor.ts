@@ -14,14 +14,14 @@ export interface ShellExecutorOptions {
   renewal: Renewal;
 }
 
-/** Runs commands in as many long-lived shells as run at once. */
+/** Runs commands in long-lived shells, one for each command that runs at the same time. */
 export class ShellExecutor implements Executor {
   readonly #idle: Shell[] = [];
   readonly #busy = new Set<Shell>();
   readonly #guard: OrphanGuard;
   readonly #mark = randomToken().toString('base64url');
   readonly #env: NodeJS.ProcessEnv;
-  /** Some shells take functions from their environment, and these may be called as any program. */
+  /** Whether the shell imports functions from its environment, which can then be called like any program. */
   readonly #functions: boolean;
   readonly #slots: boolean[] = [];
 

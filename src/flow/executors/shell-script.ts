@@ -1,12 +1,12 @@
 import { quote } from '../../process/shell-quote.js';
 import type { NodeTask } from './executor.js';
 
-/** Upstream results that a command can be given in its environment; more belongs in a file. */
+/** Most bytes of upstream results that fit into a command's environment; larger results belong in a file. */
 export const NEEDS_LIMIT = 98_304;
 
 /**
- * Words by which a shell means itself, in any of the shells that are called `sh`: they would change the one that goes on
- * to the next command, or end it, or wait for more lines.
+ * Words that act on the shell itself, in any of the shells installed as `sh`: they would change the shell that runs the
+ * next command, or end it, or make it wait for more lines.
  */
 const OWN_WORDS = new Set(
   `. : alias autoload bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare
@@ -17,7 +17,7 @@ const OWN_WORDS = new Set(
   whence where which while zmodload zstyle`.split(/\s+/),
 );
 
-/** The piece of shell that is a task; undefined when its environment would be too large. */
+/** The shell script of a task; undefined when its environment would be too large. */
 export function scriptOf({ id, spec, attempt, needs, item, part }: NodeTask, functions: boolean): string | undefined {
   const { env, cwd } = spec.options;
   if (spec.work.kind !== 'shell') throw new Error(`node '${id}' is not a command`);
@@ -36,7 +36,7 @@ export function scriptOf({ id, spec, attempt, needs, item, part }: NodeTask, fun
   }
   if (variables.length > NEEDS_LIMIT) return undefined;
   const plain = env === undefined && cwd === undefined && !functions ? plainOf(run) : undefined;
-  // Nothing is remembered of where programs are: a node may install the program of the next.
+  // Clears the shell's table of program locations: a node may install the program of the next one.
   if (plain !== undefined) return `hash -r\n${variables}${plain} </dev/null\n`;
   const place = cwd === undefined ? '' : `cd -- ${quote(cwd)} || exit 126\n`;
   const command = typeof run === 'string' ? `eval ${quoteAlways(run)}` : `exec ${run.map(quote).join(' ')}`;
@@ -44,8 +44,8 @@ export function scriptOf({ id, spec, attempt, needs, item, part }: NodeTask, fun
 }
 
 /**
- * A program with its arguments that the shell can start as it stands: in a subshell, each command would take a process more.
- * Without any character that has a meaning of its own, and without the shell's own words.
+ * A program with arguments that the shell can start directly: a subshell would cost one more process for each command.
+ * It may contain no special characters and none of the shell's own words.
  */
 function plainOf(run: string | readonly string[]): string | undefined {
   if (typeof run !== 'string') return run[0]?.includes('/') ? run.map(quote).join(' ') : undefined;
@@ -53,7 +53,7 @@ function plainOf(run: string | readonly string[]): string | undefined {
   return word === undefined || OWN_WORDS.has(word) ? undefined : run.trim();
 }
 
-/** Upstream results: all of them as JSON in one variable, and each in one of its own where its id can name one. */
+/** Upstream results: all of them as JSON in one variable, and each in its own variable if its id is a valid name. */
 function putNeeds(needs: Record<string, unknown>, put: (name: string, value: string) => void): void {
   put('CRORE_NEEDS', JSON.stringify(needs));
   for (const [id, value] of Object.entries(needs)) {

@@ -12,28 +12,28 @@ export interface ShellEnd {
   stderr: CapturedOutput;
 }
 
-/** How long a command that was told to end may take before it is killed, in milliseconds. */
+/** How long a command may take to exit after SIGTERM before it is killed, in milliseconds. */
 const GRACE = 3_000;
-/** How long the kernel may take to end what was killed. */
+/** How long the kernel may take to end killed processes. */
 const AFTER_KILL = 1_000;
 
 /**
- * A long-lived `sh` that runs one command after another, none of which can change it: starting a process from Node blocks the
- * event loop for more than a millisecond, a line on a pipe for some microseconds. The shell leads a process group; whoever wants
- * the command to end, ends the group, and the next command gets a new shell.
+ * A long-lived `sh` that runs one command after another, isolated from their effects: starting a process from Node
+ * blocks the event loop for more than a millisecond, writing a line to a pipe for some microseconds. The shell leads a
+ * process group. To stop a command, the caller kills the group; the next command gets a new shell.
  */
 export class Shell {
   readonly #child: ChildProcess;
   #current: { stdout: CapturedOutput; stderr: CapturedOutput; ended: (end: ShellEnd) => void } | undefined;
   #killer: NodeJS.Timeout | undefined;
-  /** Nobody is waited for after this moment. */
+  /** The time after which it no longer waits for the processes of the group. */
   #until = Number.POSITIVE_INFINITY;
   #dead = false;
-  /** Commands it has run. */
+  /** Number of commands it has run. */
   count = 0;
   readonly born = uptime();
 
-  /** The mark is a word that no command knows. */
+  /** The mark is a random word that no command knows. */
   constructor(
     private readonly guard: OrphanGuard,
     private readonly mark: string,
@@ -55,7 +55,7 @@ export class Shell {
     return this.#dead;
   }
 
-  /** It was told to end: not for another command. */
+  /** It is being stopped and takes no more commands. */
   get stopped(): boolean {
     return this.#killer !== undefined;
   }
@@ -64,14 +64,14 @@ export class Shell {
     return this.#child.pid;
   }
 
-  /** Runs one command, a complete piece of shell with an end of line; only one at a time. */
+  /** Runs one command, a complete shell script that ends with a newline; only one at a time. */
   run(script: string, ended: (end: ShellEnd) => void): void {
     this.count++;
     this.#current = { stdout: new CapturedOutput(`\0${this.mark} `), stderr: new CapturedOutput(), ended };
     this.#child.stdin!.write(`${script}printf '\\0%s %s\\n' ${this.mark} $?\n`);
   }
 
-  /** Ends the command and everything it started: asked first, killed after the grace. */
+  /** Stops the command and everything it started: SIGTERM first, SIGKILL after the grace period. */
   stop(): void {
     this.#signal('SIGTERM');
     if (this.#killer) return;
@@ -79,7 +79,7 @@ export class Shell {
     this.#killer = setTimeout(() => this.#signal('SIGKILL'), GRACE);
   }
 
-  /** Ends an idle shell, and whatever its commands left behind in its group. Nobody is kept waiting by who left that. */
+  /** Kills an idle shell and everything its commands left in its group, and does not wait for those processes. */
   close(): void {
     this.#signal('SIGKILL');
     this.#child.unref();
@@ -88,10 +88,13 @@ export class Shell {
     }
   }
 
-  /** The mark is on one stream only: a second one would wake us twice. What is on the other was written before the mark. */
+  /**
+   * The mark is printed to stdout only: a second one on stderr would cause another wakeup. Everything on stderr was
+   * written before the mark.
+   */
   #heard(chunk: Buffer): void {
     const current = this.#current;
-    if (!current || current.stdout.exit !== undefined) return; // something an earlier command left running
+    if (!current || current.stdout.exit !== undefined) return; // output of a process that an earlier command left running
     current.stdout.add(chunk);
     if (current.stdout.exit !== undefined) whenDrained(() => this.#ended());
   }
@@ -106,11 +109,14 @@ export class Shell {
     try {
       process.kill(-this.#child.pid!, signal);
     } catch {
-      // Nobody is left in the group.
+      // No process is left in the group.
     }
   }
 
-  /** The shell itself is gone: told to stop, or killed by its own command. Others of its group may need the grace. */
+  /**
+   * The shell itself has exited: it was stopped, or its own command killed it. Other processes of its group may need
+   * the grace period.
+   */
   #exited(exit: number): void {
     this.#dead = true;
     const wait = this.#killer !== undefined && uptime() < this.#until;
@@ -124,7 +130,7 @@ export class Shell {
     this.#signal('SIGKILL');
     if (this.#child.pid) this.guard.forget(this.#child.pid);
     const current = this.#current;
-    if (!current || current.stdout.exit !== undefined) return; // it had nothing to do, or its last command has ended
+    if (!current || current.stdout.exit !== undefined) return; // it was idle, or its last command has finished
     this.#current = undefined;
     if (this.#killer === undefined) current.stderr.note(why);
     current.ended({ exit: exit === 0 ? 1 : exit, stdout: current.stdout, stderr: current.stderr });

@@ -2,7 +2,7 @@ import { CroreError } from '../../errors.js';
 import { type Graph, makeGraph } from './graph.js';
 import type { NeedPolicy, NodeSpec } from './node-spec.js';
 
-/** Where something was said: `file:line`, or what else helps to find it. */
+/** The position of a definition: `file:line`, or something else that helps to find it. */
 export type Place = string | (() => string);
 
 export function placeText(place: Place): string {
@@ -20,8 +20,8 @@ interface Settings {
 }
 
 /**
- * A flow as its readers find it: nodes and edges in any order, edges by name. All inputs end here, so that there is one
- * validator; `finish` is the only way to a graph.
+ * A flow as it is read: nodes and edges in any order, edges by name. All input formats use it, so that there is one
+ * validator; `finish` is the only way to get a graph.
  */
 export class GraphBuilder {
   readonly ids: string[] = [];
@@ -30,7 +30,7 @@ export class GraphBuilder {
   readonly #from: string[] = [];
   readonly #to: string[] = [];
   readonly #policies: NeedPolicy[] = [];
-  /** Finds the place of a node, or of one edge of it, when there is a complaint. */
+  /** Finds the position of a node, or of one of its edges, for an error message. */
   #places: (id: string, need?: string) => string;
 
   constructor(places: (id: string, need?: string) => string) {
@@ -58,7 +58,7 @@ export class GraphBuilder {
     this.#policies.push(policy);
   }
 
-  /** Checks names, self edges and cycles; throws BAD_FLOW naming the first trouble and its place. */
+  /** Checks names, self edges and cycles; throws BAD_FLOW with the first error and its position. */
   finish(settings: Settings): Graph {
     const count = this.#from.length;
     const from = new Int32Array(count);
@@ -76,7 +76,7 @@ export class GraphBuilder {
     const cycle = graph.cycle;
     if (cycle) {
       const names = cycle.map((node) => this.ids[node]!);
-      // The edge that closes the circle stands at the place where its lower end says what it needs.
+      // The edge that closes the cycle is defined where its downstream node lists its needs.
       throw badFlow(() => this.#places(names[0]!, names.at(-1)), `a cycle: ${[...names, names[0]].join(' -> ')}`);
     }
     return graph;

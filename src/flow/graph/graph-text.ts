@@ -1,7 +1,7 @@
 import type { Graph } from './graph.js';
 import { DEFAULT_OPTIONS, type NodeSpec } from './node-spec.js';
 
-/** A graph as the JSON file it could have come from, so that it can be shown and run again without that file. */
+/** Serializes a graph as an equivalent JSON flow file, so that it can be shown and run again without the original file. */
 export function graphText(graph: Graph): string {
   const { name, env, tokens, ids, specs, upAt, ups, upPolicies } = graph;
   const nodes = ids.map((id, i) => {
@@ -18,7 +18,7 @@ function fieldsOf({ work, options, map }: NodeSpec): Record<string, unknown> {
   const fields: Record<string, unknown> = {};
   if (work.kind === 'shell') fields.run = work.run;
   else if (work.kind === 'queue') Object.assign(fields, { queue: work.queue, payload: work.payload });
-  // A function cannot be written down: its module is read again.
+  // A function cannot be serialized: its module is loaded again.
   else fields.run = FUNCTION;
   if (map !== undefined) fields.map = map;
   for (const [key, value] of Object.entries(options)) {

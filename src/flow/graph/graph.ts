@@ -9,24 +9,24 @@ interface Parts {
   index: Map<string, number>;
   from: Int32Array;
   to: Int32Array;
-  /** 1: any end of the upstream will do. */
+  /** 1: the dependent accepts any end of the upstream node. */
   policies: Uint8Array;
 }
 
-/** A checked graph in arrays: 12 bytes an edge and direction, so that a million nodes are small. */
+/** A validated graph in arrays: 12 bytes per edge and direction, so that a million nodes stay small. */
 export interface Graph {
   readonly name: string;
   readonly env: Readonly<Record<string, string>>;
-  /** How many tokens there are, by name. */
+  /** Total number of tokens, by name. */
   readonly tokens: Readonly<Record<string, number>>;
   readonly ids: readonly string[];
   readonly specs: readonly NodeSpec[];
   readonly index: ReadonlyMap<string, number>;
-  /** Dependents of node i: `downs[downAt[i]]` up to `downs[downAt[i + 1]]`, policies alike. */
+  /** Dependents of node i: `downs[downAt[i]]` up to `downs[downAt[i + 1]]`; the policies use the same indexes. */
   readonly downAt: Int32Array;
   readonly downs: Int32Array;
   readonly downPolicies: Uint8Array;
-  /** What node i needs, in the order it was said. */
+  /** What node i needs, in definition order. */
   readonly upAt: Int32Array;
   readonly ups: Int32Array;
   readonly upPolicies: Uint8Array;
@@ -58,7 +58,7 @@ export function makeGraph(parts: Parts): Graph {
   };
 }
 
-/** Edges grouped by one of their ends, in the order they were given. */
+/** Groups edges by one of their endpoints, in the order they were given. */
 function gather(
   size: number,
   by: Int32Array,
@@ -79,7 +79,7 @@ function gather(
   return [at, ends, marks];
 }
 
-/** Kahn's order. */
+/** Topological order by Kahn's algorithm. */
 function sort(size: number, downAt: Int32Array, downs: Int32Array, upAt: Int32Array): Int32Array {
   const pending = new Int32Array(size);
   const order = new Int32Array(size);
@@ -98,7 +98,7 @@ function sort(size: number, downAt: Int32Array, downs: Int32Array, upAt: Int32Ar
   return order.subarray(0, found);
 }
 
-/** Every node outside of the order has an upstream outside of it: walking up must come round. */
+/** Every node outside the order has an upstream node outside it, so walking upstream must reach a cycle. */
 function findCycle(size: number, order: Int32Array, upAt: Int32Array, ups: Int32Array): number[] {
   const sorted = new Uint8Array(size);
   for (const node of order) sorted[node] = 1;
@@ -115,13 +115,13 @@ function findCycle(size: number, order: Int32Array, upAt: Int32Array, ups: Int32
   return rotate(path.slice(step[node]).reverse());
 }
 
-/** Starts at the node that stands first in the file, so that the same cycle is always told the same way. */
+/** Starts at the node that comes first in the file, so that the same cycle is always reported the same way. */
 function rotate(cycle: number[]): number[] {
   const start = cycle.indexOf(cycle.reduce((least, node) => Math.min(least, node), cycle[0]!));
   return [...cycle.slice(start), ...cycle.slice(0, start)];
 }
 
-/** The node and everything it needs, in a graph of its own. */
+/** The node and all its dependencies. */
 export function onlyNode(graph: Graph, node: number): Set<number> {
   const kept = new Set([node]);
   for (const one of kept) {

@@ -1,4 +1,4 @@
-/** Ready nodes, the weightiest first; among equals the one that stands first in the file. */
+/** Ready nodes, the largest weight first; among equals, the one that comes first in the file. */
 export class Heap {
   #nodes = new Int32Array(16);
   #size = 0;

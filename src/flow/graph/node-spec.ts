@@ -2,31 +2,31 @@ import { resolveBackoff } from '../../engine/options.js';
 import { DEFAULT_BACKOFF } from '../../job/backoff.js';
 import type { Backoff, NeedPolicy } from '../../job/job.js';
 
-/** What a node does when its time has come. */
+/** What a node runs. */
 export type Work =
-  /** A text goes to `sh -c`, a list is a program with its arguments. */
+  /** A string is passed to `sh -c`; a list is a program with its arguments. */
   | { kind: 'shell'; run: string | readonly string[] }
-  /** `written` is what the user wrote, where `call` only leads there. */
+  /** `written` is the user's own function when `call` only wraps it. */
   | { kind: 'function'; call: NodeFunction; written?: unknown }
-  /** A job for whoever works that queue, in any language. */
+  /** A job for the workers of that queue, in any language. */
   | { kind: 'queue'; queue: string; payload: unknown };
 
-/** Upstream results by id; where the node maps, the item stands in `context.item`. */
+/** Receives the upstream results by id; in a map node, `context.item` holds the item. */
 export type NodeFunction = (needs: never, context: never) => unknown;
 
-/** What a function gets beside the results of its upstream nodes. */
+/** What a function receives besides the results of its upstream nodes. */
 export interface NodeContext {
   id: string;
   /** 1 for the first. */
   attempt: number;
   /** Aborted at the timeout and when the flow is stopped. */
   signal: AbortSignal;
-  /** Where the node maps over a list: the item and its place. */
+  /** In a map node: the item and its index. */
   item?: unknown;
   index?: number;
 }
 
-/** How a node is treated; one frozen object serves all nodes that ask for nothing. */
+/** The options of a node; all nodes with default options share one frozen object. */
 export interface NodeOptions {
   /** Attempts after the first one. */
   retries: number;
@@ -34,15 +34,15 @@ export interface NodeOptions {
   /** Milliseconds an attempt may take; 0 means no limit. */
   timeout: number;
   priority: number;
-  /** Slots it takes. */
+  /** Number of slots it takes. */
   cpu: number;
-  /** Other tokens it takes while it runs, by name. */
+  /** Other tokens it holds while it runs, by name. */
   tokens?: Readonly<Record<string, number>>;
   env?: Readonly<Record<string, string>>;
   cwd?: string;
-  /** Files whose content decides whether the node has to run again. */
+  /** Files whose contents decide whether the node must run again. */
   inputs?: readonly string[];
-  /** Files it makes; one that is missing makes it run again. */
+  /** Files it creates; if one is missing, the node runs again. */
   outputs?: readonly string[];
   cache: boolean;
 }
@@ -50,7 +50,7 @@ export interface NodeOptions {
 export interface NodeSpec {
   work: Work;
   options: NodeOptions;
-  /** Runs once for every item of this upstream's result, which is a list. */
+  /** Runs once for every item of this upstream node's result, which must be a list. */
   map?: string;
 }
 
@@ -63,7 +63,7 @@ export const DEFAULT_OPTIONS: NodeOptions = Object.freeze({
   cache: false,
 });
 
-/** How nodes end, and on the way: numbers, because there may be millions. */
+/** States of a node: numbers, because there may be millions of nodes. */
 export const BLOCKED = 0;
 export const READY = 1;
 export const RUNNING = 2;
@@ -76,7 +76,7 @@ export type StateName = (typeof STATE_NAMES)[number];
 
 export const isEnd = (state: number): boolean => state >= DONE;
 
-/** One end of a node, as it is written down and told. */
+/** The completion of a node, as it is recorded and reported. */
 export interface NodeEnd {
   id: string;
   state: 'done' | 'failed';
@@ -87,7 +87,7 @@ export interface NodeEnd {
   exit: number;
   value?: unknown;
   error?: string;
-  /** Which slot it ran in, and where. */
+  /** The slot it ran in, and the worker. */
   slot?: number;
   worker?: string;
   cached?: boolean;

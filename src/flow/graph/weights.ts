@@ -1,12 +1,12 @@
 import type { Graph } from './graph.js';
 
-/** Priorities weigh more than any path. */
+/** Priorities outweigh any path. */
 const PRIORITY = 1e9;
 
 /**
- * What decides among ready nodes: the priority that was asked for, then the longest remaining path, in recorded seconds
- * where there are any, else in nodes. Unknown durations in a graph with known ones count as their mean. Without any, nodes
- * of equal paths go by their depth: whoever is far down a path that has begun may be the long one at its end.
+ * The order of ready nodes: by requested priority, then by the longest remaining path, in recorded seconds if there are
+ * any, else in nodes. Unknown durations in a graph with known ones count as their mean. Without any, nodes with equal
+ * paths go by their depth: a node far down a path that has started may be the long one at its end.
  */
 export function computeWeights(graph: Graph, seconds?: ReadonlyMap<string, number>): Float64Array {
   const { order, downAt, downs, ids, specs } = graph;
@@ -25,7 +25,7 @@ export function computeWeights(graph: Graph, seconds?: ReadonlyMap<string, numbe
   return weights;
 }
 
-/** A fraction of a node, more for those further from the start. */
+/** Adds a fraction of a node, larger for nodes further from the start. */
 function addDepths({ order, downAt, downs }: Graph, weights: Float64Array): void {
   const depths = new Int32Array(weights.length);
   let deepest = 0;

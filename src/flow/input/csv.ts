@@ -1,6 +1,9 @@
 import { badFlow } from '../graph/graph-builder.js';
 
-/** Reads RFC 4180: fields in quotes may hold commas, line breaks and doubled quotes. Calls back with each row and its line. */
+/**
+ * Parses RFC 4180: quoted fields may contain commas, line breaks and doubled quotes. Calls back with each row and its
+ * line.
+ */
 export function readCsv(text: string, file: string, row: (fields: string[], line: number) => void): void {
   let line = 1;
   let at = text.charCodeAt(0) === 0xfeff ? 1 : 0;

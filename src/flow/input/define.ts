@@ -5,7 +5,7 @@ import type { NeedPolicy, NodeContext, NodeFunction, Work } from '../graph/node-
 import { checkKeys, type Fields, OPTION_KEYS, readEnv, readNeeds, readOptions, readTokens } from './fields.js';
 import { type AnyNode, type Asked, type ItemOf, map, type Needs, type Node, node, type ResultOf } from './nodes.js';
 
-/** What `flow` must find for a node that names its upstream nodes: those nodes, with results of the types it takes. */
+/** Checks nodes that name their upstream nodes: `flow` must contain those nodes, with results of the types they take. */
 type Checked<T> = { [K in keyof T]: T[K] extends Node<unknown, infer U> ? Fitting<T, T[K], U> : never };
 
 type Fitting<T, N, U> = unknown extends U
@@ -21,11 +21,11 @@ type Fitting<T, N, U> = unknown extends U
 type ResultsOf<T, K extends keyof T | PropertyKey> = { [P in K]: P extends keyof T ? ResultOf<T[P]> : never };
 
 type IdOf<T> = keyof T & string;
-/** An id that is not taken yet. */
+/** An id that is not in use yet. */
 type Fresh<T, K extends string> = K extends keyof T ? `node '${K}' is there twice` : K;
-/** What a node of a chain needs: earlier ones, by id. */
+/** The needs of a node in a chain: earlier nodes, by id. */
 type Earlier<T> = readonly IdOf<T>[] | { readonly [K in IdOf<T>]?: NeedPolicy };
-/** Their results; of one that may have failed, perhaps none. */
+/** Their results; undefined is possible for a node that may have failed. */
 type Given<T, N> = N extends readonly (infer K)[]
   ? { [P in K & keyof T]: ResultOf<T[P]> }
   : { [P in keyof N & keyof T]: N[P] extends 'finished' ? ResultOf<T[P]> | undefined : ResultOf<T[P]> };
@@ -34,13 +34,13 @@ type With<T, K extends string, N> = { [P in keyof T | K]: P extends keyof T ? T[
 export interface FlowOptions {
   name?: string;
   env?: Record<string, string>;
-  /** How many tokens there are, by name. */
+  /** Total number of tokens, by name. */
   tokens?: Record<string, number>;
-  /** Cache every node that does not say otherwise. */
+  /** Caches every node that does not set `cache` itself. */
   cache?: boolean;
 }
 
-/** A graph of nodes by id. Without any, it is the beginning of a chain: `flow().node('a', …).node('b', ['a'], …)`. */
+/** A graph of nodes by id. Without nodes, it starts a chain: `flow().node('a', …).node('b', ['a'], …)`. */
 export function flow(): Flow<Record<never, never>>;
 export function flow<const T extends Record<string, AnyNode>>(nodes: T & Checked<T>, options?: FlowOptions): Flow<T>;
 export function flow(nodes = {}, options: FlowOptions = {}): Flow<never> {
@@ -56,7 +56,7 @@ export class Flow<T = Record<string, AnyNode>> {
     readonly options: FlowOptions,
   ) {}
 
-  /** This flow and one more function; the results of the earlier nodes that it needs are typed. */
+  /** Returns this flow with one more function; the results of the earlier nodes it needs are typed. */
   node<const K extends string, R>(
     id: Fresh<T, K>,
     call: (needs: Record<string, never>, context: NodeContext) => R | Promise<R>,
@@ -78,7 +78,7 @@ export class Flow<T = Record<string, AnyNode>> {
     return this.#with(id, node({ ...options, needs } as Asked, call as () => unknown));
   }
 
-  /** This flow and a function for each item of an earlier node's list. */
+  /** Returns this flow with a function that runs for each item of an earlier node's list. */
   map<const K extends string, const M extends IdOf<T>, R>(
     id: Fresh<T, K>,
     over: M,
@@ -94,7 +94,7 @@ export class Flow<T = Record<string, AnyNode>> {
     return this.#with(id, map(over, ...(rest as [Asked, () => unknown])));
   }
 
-  /** This flow and a node made by `sh`, `job`, `node` or `map`. */
+  /** Returns this flow with a node made by `sh`, `job`, `node` or `map`. */
   add<const K extends string, R, U>(
     id: Fresh<T, K>,
     one: Node<R, U> & Fitting<T, Node<R, U>, U>,
@@ -107,7 +107,7 @@ export class Flow<T = Record<string, AnyNode>> {
     return new Flow({ ...this.nodes, [id]: one } as never, this.options);
   }
 
-  /** The checked graph; throws BAD_FLOW. `file` says where complaints point to. */
+  /** The validated graph; throws BAD_FLOW. `file` is the position that errors name. */
   graph(file = 'flow', name = 'flow'): Graph {
     const nodes = Object.entries(this.nodes as Record<string, AnyNode>);
     const ids = new Map(nodes.map(([id, one]) => [one, id]));
@@ -136,7 +136,7 @@ export class Flow<T = Record<string, AnyNode>> {
   }
 }
 
-/** Edges by id, and how the function calls its upstream nodes where that differs. */
+/** Edges by id, and the names the function uses for its upstream nodes where those differ. */
 function resolveNeeds(
   id: string,
   needs: Needs | undefined,

@@ -7,10 +7,10 @@ import { readText } from './tables.js';
 
 const FLOW_KEYS = ['name', 'env', 'tokens', 'cache', 'nodes'];
 
-/** Says where a node, or one of the things it needs, stands. */
+/** Returns the position of a node, or of one of its needs. */
 export type Places = (id: string, need?: string) => string;
 
-/** A flow in YAML or JSON; the parser for YAML is loaded where it is needed. */
+/** Reads a flow in YAML or JSON; the YAML parser is loaded only when it is needed. */
 export async function readDocument(file: string): Promise<Graph> {
   const text = readText(file);
   if (text.trim() === '') throw badFlow(file, "the file is empty: a map with 'nodes' is needed");
@@ -27,7 +27,8 @@ function readJson(text: string, file: string): [unknown, Places] {
     known ??= nodeLines(text, file);
     return known;
   };
-  // A text that comes out as it went in says no node twice; to look for one takes much longer.
+  // A text that is unchanged after parsing and serializing has no duplicate node; searching for duplicates takes much
+  // longer.
   const plain = text.trim();
   try {
     if (JSON.stringify(value) !== plain && JSON.stringify(value, null, 2) !== plain) lines();
@@ -38,7 +39,7 @@ function readJson(text: string, file: string): [unknown, Places] {
   return [value, (id) => (lines().has(id) ? `${file}:${lineAt(text, lines().get(id)!)}` : file)];
 }
 
-/** Where each node stands; none may stand there twice. */
+/** The line of each node; throws on duplicates. */
 function nodeLines(text: string, file: string): Map<string, number> {
   const lines = new Map<string, number>();
   for (const { key, at } of nodeKeys(text)) {
@@ -48,7 +49,7 @@ function nodeLines(text: string, file: string): Map<string, number> {
   return lines;
 }
 
-/** The one meaning of a flow's file, whatever it is written in. */
+/** Reads a parsed flow file, whatever its format. */
 export function readFlow(value: unknown, file: string, places: Places): Graph {
   if (!isRecord(value)) throw badFlow(file, "a flow is a map with 'nodes'");
   checkKeys(value, FLOW_KEYS, 'the flow', file);

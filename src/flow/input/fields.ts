@@ -27,7 +27,7 @@ export type Fields = Record<string, unknown>;
 export const isRecord = (value: unknown): value is Fields =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** A node of a file. */
+/** Reads a node of a file. */
 export function readNode(id: string, value: unknown, cached: boolean, place: Place): NodeSpec {
   if (!isRecord(value)) throw badFlow(place, `node '${id}' must be a map with 'run' or 'queue'`);
   checkKeys(value, NODE_KEYS, `node '${id}'`, place);
@@ -54,7 +54,7 @@ function readWork(id: string, { run, queue, payload }: Fields, place: Place): Wo
   return { kind: 'shell', run };
 }
 
-/** Options as a file or a program gives them, checked and with defaults. */
+/** Validates options from a file or a program and fills in defaults. */
 export function readOptions(
   id: string,
   value: Fields,
@@ -88,7 +88,7 @@ export function readOptions(
 
 const CACHED: NodeOptions = Object.freeze({ ...DEFAULT_OPTIONS, cache: true });
 
-/** `[a, b]`, or `{ a: success, b: finished }`. */
+/** Reads `[a, b]` or `{ a: success, b: finished }`. */
 export function readNeeds(id: string, needs: unknown, place: Place): [string, NeedPolicy][] {
   if (needs === undefined || needs === null) return [];
   if (typeof needs === 'string') return [[needs, 'success']];
@@ -132,7 +132,7 @@ function whole(value: unknown, low: number, high: number, what: string, place: P
   throw badFlow(place, `${what} must be a whole number from ${low} to ${high}, not ${JSON.stringify(value)}`);
 }
 
-/** A bare number in a file is seconds: nobody writes `timeout: 30` and means milliseconds. */
+/** A bare number in a file means seconds: nobody who writes `timeout: 30` means milliseconds. */
 function duration(value: unknown, what: string): number {
   if (typeof value === 'number') return Math.max(1, milliseconds(value * 1_000, what));
   return Math.max(1, milliseconds(value as Duration, what));

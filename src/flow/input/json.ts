@@ -1,6 +1,9 @@
 import { badFlow } from '../graph/graph-builder.js';
 
-/** Where the keys of `nodes` stand in a JSON text, for JSON.parse says nothing of lines and swallows a key said twice. */
+/**
+ * Finds the positions of the keys of `nodes` in a JSON text, because JSON.parse reports no lines and drops duplicate
+ * keys.
+ */
 export function nodeKeys(text: string): { key: string; at: number }[] {
   const keys: { key: string; at: number }[] = [];
   let depth = 0;
@@ -41,7 +44,7 @@ export function lineAt(text: string, at: number): number {
   return line;
 }
 
-/** The value of a JSON text; its own words and line when it is none. */
+/** Parses a JSON text; on an error, reports the parser's message and the line. */
 export function parseJson(text: string, file: string): unknown {
   try {
     return JSON.parse(text);

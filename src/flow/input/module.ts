@@ -6,7 +6,7 @@ import type { Graph } from '../graph/graph.js';
 import { Flow } from './define.js';
 import { nameOf } from './document.js';
 
-/** The flow that a module exports as its default. */
+/** Loads the flow that a module exports as its default. */
 export async function loadModule(file: string): Promise<Graph> {
   const path = resolve(file);
   if (!existsSync(path)) throw new CroreError('BAD_FLOW', `cannot read ${file}: no such file`);
@@ -18,7 +18,7 @@ export async function loadModule(file: string): Promise<Graph> {
   return (flow as Flow).graph(file, nameOf(file));
 }
 
-/** Another copy of this package makes flows too: they are told by what they can do. */
+/** Another copy of this package may have created the flow, so flows are recognized by their methods. */
 function isFlow(value: unknown): boolean {
   return typeof (value as Flow | undefined)?.graph === 'function' && (value as Flow).isFlow === true;
 }
@@ -34,10 +34,10 @@ async function importFile(path: string, file: string): Promise<{ default?: unkno
   }
 }
 
-/** Older Nodes do not know types: esbuild takes them away, where the user's project has it. */
+/** Older Node versions cannot load TypeScript: esbuild strips the types, if the user's project has it. */
 async function importTypeScript(path: string): Promise<{ default?: unknown }> {
   const built = await build(path);
-  // Beside the source, for its imports are resolved from there.
+  // Next to the source, because its imports are resolved from there.
   const dir = join(dirname(path), '.crore');
   const target = join(dir, `${nameOf(path)}-${process.pid}.mjs`);
   const existed = existsSync(dir);
@@ -46,7 +46,7 @@ async function importTypeScript(path: string): Promise<{ default?: unknown }> {
   try {
     return await import(pathToFileURL(target).href);
   } catch (error) {
-    // Nobody knows the file that was made of it.
+    // Users do not know the generated file, so the message names the source.
     if (error instanceof Error) error.message = error.message.replaceAll(target, path);
     throw error;
   } finally {
@@ -60,14 +60,14 @@ interface Esbuild {
 }
 
 async function build(path: string): Promise<string> {
-  // Loaded here: it brings the loader of ES modules with it.
+  // Loaded here, because it loads the ES module loader.
   const { createRequire } = await import('node:module');
   let esbuild: Esbuild | undefined;
   for (const from of [path, import.meta.url]) {
     try {
       esbuild ??= createRequire(from)('esbuild') as Esbuild;
     } catch {
-      // not there: perhaps beside us
+      // not installed there: try next to this package
     }
   }
   if (!esbuild) {
@@ -92,6 +92,6 @@ export function removeIfEmpty(dir: string): void {
   try {
     rmdirSync(dir);
   } catch {
-    // it holds something, or is gone
+    // not empty, or already removed
   }
 }

@@ -3,7 +3,7 @@ import { CroreError } from '../../errors.js';
 import type { Duration } from '../../job/duration.js';
 import type { NeedPolicy, NodeContext, NodeFunction, Work } from '../graph/node-spec.js';
 
-/** What may be asked of a node in TypeScript; durations are milliseconds or texts such as '30s'. */
+/** The options of a node in TypeScript; durations are milliseconds or strings such as '30s'. */
 export interface Asked {
   retries?: number;
   backoff?: Duration | BackoffOptions;
@@ -18,13 +18,13 @@ export interface Asked {
   cache?: boolean;
 }
 
-/** Ids, or ids with a policy, or the nodes themselves: only these carry the types of their results with them. */
+/** Ids, ids with a policy, or the nodes themselves; only the nodes carry the types of their results. */
 export type Needs = readonly string[] | Record<string, NeedPolicy | AnyNode>;
 
 declare const RESULT: unique symbol;
 declare const TAKES: unique symbol;
 
-/** A node with a result `R`; what it takes from upstream nodes that it names by id is `U`. */
+/** A node with a result of type `R`; `U` is what it takes from upstream nodes that it names by id. */
 export interface Node<R, U = unknown> {
   readonly [RESULT]?: R;
   readonly [TAKES]?: (needs: U) => void;
@@ -32,7 +32,7 @@ export interface Node<R, U = unknown> {
   readonly asked: Asked & { needs?: Needs; map?: string | AnyNode };
 }
 
-/** Whatever it gives and takes. */
+/** A node with any result and any needs. */
 export type AnyNode = Node<unknown, never>;
 
 export type ResultOf<N> = N extends Node<infer R, never> ? R : N extends Node<infer R, infer _U> ? R : never;
@@ -41,11 +41,11 @@ export type ItemOf<R> = R extends readonly (infer I)[] ? I : never;
 type Results<N> = { [K in keyof N]: N[K] extends Node<infer R, infer _U> ? R : unknown };
 type Item<M> = M extends AnyNode ? ItemOf<ResultOf<M>> : unknown;
 
-/** The ids among what a node needs, with nothing known of their results. */
+/** The ids among a node's needs, whose result types are unknown. */
 type Named<N> = N extends readonly (infer K extends string)[]
   ? Ids<K>
   : Ids<Extract<{ [K in keyof N]: N[K] extends string ? K : never }[keyof N], string>>;
-/** Nothing where there are none, and where they are any text: those are checked when the flow is run. */
+/** `unknown` for no ids and for arbitrary strings: those are checked when the flow runs. */
 type Ids<K extends string> = [K] extends [never] ? unknown : string extends K ? unknown : Record<K, unknown>;
 
 interface Links<N extends Needs, M extends string | AnyNode> {
@@ -61,7 +61,7 @@ export function node<const N extends Record<string, AnyNode | NeedPolicy>, R>(
   options: Asked & { needs: N },
   call: (needs: Results<N>, context: NodeContext) => R | Promise<R>,
 ): Node<R, Named<N>>;
-/** With upstream nodes by id: say the types of their results, `flow` checks them. */
+/** With upstream nodes by id: declare the types of their results, `flow` checks them. */
 export function node<const K extends string, U extends Record<K, unknown>, R>(
   options: Asked & { needs: readonly K[] },
   call: (needs: U, context: NodeContext) => R | Promise<R>,
@@ -84,7 +84,7 @@ export function sh<R = unknown, const N extends Needs = readonly string[], const
   return { work: { kind: 'shell', run }, asked: options };
 }
 
-/** A job for whoever works that queue, in any language. */
+/** A job for the workers of that queue, in any language. */
 export function job<R = unknown, const N extends Needs = readonly string[], const M extends string | AnyNode = AnyNode>(
   queue: string,
   payload: unknown = null,
@@ -93,7 +93,7 @@ export function job<R = unknown, const N extends Needs = readonly string[], cons
   return { work: { kind: 'queue', queue, payload }, asked: options };
 }
 
-/** Calls a function for each item of a list that an upstream node gives; its result is the list of theirs. */
+/** Calls a function for each item of an upstream node's list; its result is the list of their results. */
 export function map<const M extends AnyNode | string, R>(
   over: M,
   call: (item: Item<M>, context: NodeContext) => R | Promise<R>,

@@ -12,7 +12,7 @@ export interface Source {
 
 export const isModule = (file: string): boolean => /\.[cm]?[jt]s$/.test(file);
 
-/** The graph that a command line names: one file of any kind, or two tables. */
+/** Reads the graph that a command line names: one file of any kind, or two tables. */
 export async function readSource({ file, workload, schedule }: Source): Promise<Graph> {
   if (workload !== undefined) {
     if (file !== undefined) throw new CroreError('BAD_OPTION', 'give a file or --workload, not both');

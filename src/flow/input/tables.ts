@@ -6,7 +6,7 @@ import { badFlow, GraphBuilder } from '../graph/graph-builder.js';
 import { DEFAULT_OPTIONS } from '../graph/node-spec.js';
 import { readCsv } from './csv.js';
 
-/** Two tables: `id,command`, and `from,to` for what comes before what. */
+/** Reads two tables: `id,command`, and `from,to` for the order between nodes. */
 export function readTables(workload: string, schedule: string | undefined): Graph {
   const draft = new GraphBuilder((id, need) => find(workload, schedule, id, need));
   readTable(workload, ['id', 'command'], ([id, command], line) => {
@@ -35,7 +35,10 @@ function readTable(file: string, header: [string, string], row: (fields: string[
   if (places === undefined) throw badFlow(file, `the file is empty: a header ${header.join(',')} is needed`);
 }
 
-/** Read again for the line of a complaint: keeping a line for each of a million edges would cost more. */
+/**
+ * Reads the files again to find the line for an error message: storing a line for each of a million edges would cost
+ * more.
+ */
 function find(workload: string, schedule: string | undefined, id: string, need: string | undefined): string {
   const [file, header, wanted] =
     need === undefined || schedule === undefined

@@ -16,7 +16,7 @@ export function readYaml(text: string, file: string): [unknown, Places] {
   return [value, (id, need) => line(isMap(nodes) ? rangeOf(nodes, id, need) : 0)];
 }
 
-/** The library gives up on aliases that multiply and on a depth beyond its stack. */
+/** The library throws on aliases that multiply and on nesting beyond its stack. */
 function guarded<T>(file: string, work: () => T): T {
   try {
     return work();
@@ -27,7 +27,7 @@ function guarded<T>(file: string, work: () => T): T {
   }
 }
 
-/** Where the node's key stands; where it says that it needs another one, that. */
+/** The position of the node's key, or of the entry where it needs another node. */
 function rangeOf(nodes: YAMLMap, id: string, need: string | undefined): number | undefined {
   const pair = nodes.items.find(({ key }) => String(isScalar(key) ? key.value : key) === id);
   if (pair === undefined) return undefined;

@@ -11,30 +11,30 @@ export function hash(text: string | Buffer): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** Why a node would run, or that it would not. */
+/** Whether a node would run, and why. */
 export interface CacheDecision {
   runs: boolean;
   why: string[];
 }
 
-/** What a node that must run is made of. */
+/** The cache key of a node that must run. */
 interface Fresh {
   key: string;
   parts: Record<string, string>;
-  /** It maps, and its outputs are as it left them, or it has none: parts of it that were done may stay so. */
+  /** A map node that declares no outputs or whose outputs are unchanged: its completed parts may stay cached. */
   intact: boolean;
 }
 
 /**
- * Remembers from run to run what a node was made of: its command, its files, what its upstreams gave. A node that would be
- * made of the same again is not run.
+ * Remembers from run to run what each node's result depended on: its command, its files, the results of its upstream
+ * nodes. A node for which none of that has changed is not run.
  */
 export class Cache {
   readonly #digests: string[];
   readonly #fresh = new Map<number, Fresh>();
   readonly #files = new Map<string, { stamp: string; hash: string }>();
   readonly #learnt: [string, Memory][] = [];
-  /** Only seconds are of use: everything runs. */
+  /** Every node runs; only the recorded seconds are used. */
   readonly #force: boolean;
 
   constructor(
@@ -52,14 +52,14 @@ export class Cache {
     return new Cache(graph, journal, await journal.recall(graph.name), cwd, force);
   }
 
-  /** Recorded seconds by node. */
+  /** Recorded run time in seconds, by node. */
   get seconds(): Map<string, number> {
     const seconds = new Map<string, number>();
     for (const [node, memory] of this.memories) seconds.set(node, memory.seconds);
     return seconds;
   }
 
-  /** What is remembered of a node that need not run; undefined when it must. */
+  /** The cached record of a node that need not run; undefined when it must run. */
   look(node: number): Memory | undefined {
     const parts = this.#partsOf(node);
     const key = keyOf(parts);
@@ -74,7 +74,7 @@ export class Cache {
     return undefined;
   }
 
-  /** What is remembered of the part of a node that maps, when neither its item nor anything else has changed. */
+  /** The cached record of one part of a map node, if neither its item nor anything else has changed. */
   lookPart(node: number, part: number, item: unknown): Memory | undefined {
     const fresh = this.#fresh.get(node);
     if (this.#force || !fresh?.intact) return undefined;
@@ -82,11 +82,11 @@ export class Cache {
     return memory?.key === keyOf(this.#partsOfPart(node, fresh, item)) ? memory : undefined;
   }
 
-  /** It ran: what its dependents see of it, and what is to be remembered. */
+  /** Records that a node ran: the digest that its dependents see, and its cache record. */
   ran(node: number, value: unknown, seconds: number): void {
     const { outputs, cache } = this.graph.specs[node]!.options;
     const made = this.#outputs(node);
-    // Where nothing says what it made, its dependents must take it that it made something new.
+    // If nothing shows what it produced, its dependents must assume that it produced something new.
     const silent = value === undefined || (this.graph.specs[node]!.map !== undefined && isSilent(value));
     const seen = silent && !outputs ? `${Date.now()}.${Math.random()}` : `${made}\n${JSON.stringify(value ?? null)}`;
     const digest = hash(seen).slice(0, SHORT);
@@ -97,7 +97,7 @@ export class Cache {
     this.#learn(this.graph.ids[node]!, fresh.key, { ...fresh.parts, outputs: made }, digest, value, seconds);
   }
 
-  /** A part of a node that maps ran. */
+  /** Records that a part of a map node ran. */
   ranPart(node: number, part: number, item: unknown, value: unknown, seconds: number): void {
     const fresh = this.#fresh.get(node);
     if (!this.graph.specs[node]!.options.cache || !fresh) return;
@@ -105,7 +105,7 @@ export class Cache {
     this.#learn(this.#partId(node, part), keyOf(parts), parts, '', value, seconds);
   }
 
-  /** Done in an earlier run of the same flow. */
+  /** Records that the node was completed in an earlier run of the same flow. */
   kept(node: number, value: unknown): void {
     const memory = this.memories.get(this.graph.ids[node]!);
     this.#digests[node] = memory?.digest ?? hash(JSON.stringify(value ?? null)).slice(0, SHORT);
@@ -115,7 +115,7 @@ export class Cache {
     while (this.#learnt.length > 0) await this.journal.remember(this.graph.name, this.#learnt.splice(0, BATCH));
   }
 
-  /** Reasons, as far as they can be known before anything has run. */
+  /** The reasons, as far as they can be known before anything has run. */
   why(node: number, verdicts = new Map<number, CacheDecision>()): CacheDecision {
     const { upAt, ups } = this.graph;
     for (const one of this.#upstreams(node)) {
@@ -127,7 +127,7 @@ export class Cache {
     return verdicts.get(node)!;
   }
 
-  /** The node and what it needs, upstream first. */
+  /** The node and all its dependencies, upstream first. */
   #upstreams(node: number): number[] {
     const wanted = new Set([node]);
     for (const one of wanted) {
@@ -183,7 +183,7 @@ export class Cache {
     return `${this.graph.ids[node]}[${part}]`;
   }
 
-  /** The same as of its node, with its item in place of the list. */
+  /** The same parts as its node's, with the item instead of the list. */
   #partsOfPart(node: number, fresh: Fresh, item: unknown): Record<string, string> {
     const { [`need ${this.graph.specs[node]!.map}`]: _list, ...parts } = fresh.parts;
     return { ...parts, item: hash(JSON.stringify(item ?? null)).slice(0, SHORT) };
@@ -216,7 +216,7 @@ export class Cache {
     return resolve(this.cwd, this.graph.specs[node]!.options.cwd ?? '', file);
   }
 
-  /** A file is read again only when its time or size says that it may have changed. */
+  /** Reads a file again only if its modification time or size shows that it may have changed. */
   #fileHash(path: string): string {
     const stamp = stampOf(path);
     if (stamp === undefined) return 'missing';
@@ -237,7 +237,7 @@ function stampOf(path: string): string | undefined {
   }
 }
 
-/** A list of results in which some part gave none. */
+/** Whether the value is a list in which some part has no result. */
 function isSilent(value: unknown): boolean {
   return Array.isArray(value) && value.includes(null);
 }
@@ -250,7 +250,7 @@ function keyOf(parts: Record<string, string>): string {
   ).slice(0, 32);
 }
 
-/** Piece by piece: a file may be larger than the memory. */
+/** Hashes in chunks, because a file may be larger than memory. */
 function hashFile(path: string): string {
   const sum = createHash('sha256');
   const piece = Buffer.allocUnsafe(1_048_576);

@@ -15,19 +15,19 @@ import type { NodeEnd } from '../graph/node-spec.js';
 import { namesIn, removeFile } from '../run/local-state.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, NoJournal } from './journal.js';
 
-/** The first line of a file: the flow, and whether it goes on from the files before. */
+/** The first line of a file: the flow, and whether this file continues the earlier ones. */
 interface Head extends FlowInfo {
   goesOn: boolean;
 }
 
-/** The line at the end of a run. */
+/** The last line of a finished run. */
 type Tail = Required<Pick<FlowInfo, 'state' | 'counts' | 'finished'>>;
 
 interface Part {
   head: Head;
   ends: NodeEnd[];
   tail?: Tail;
-  /** When its runner was last heard of. */
+  /** When its runner last renewed its hold. */
   heard: number;
 }
 
@@ -39,17 +39,18 @@ const CODES: Record<string, ErrorCode> = {
 };
 
 /**
- * The journal of one private flow: text files of one line a write, so that a small flow need not wait for a database. Every
- * runner has a file of its own, with the next number, and only one can make the file of a number: whoever has the highest
- * holds the flow. A write is in the file when it returns, so a killed runner loses nothing; half a line is no line.
+ * The journal of one private flow: text files with one line per write, so that a small flow need not wait for a
+ * database. Each runner creates its own file with the next number. Only one runner can create a given number, and the
+ * one with the highest number holds the flow. A write is in the file when it returns, so a killed runner loses nothing;
+ * an incomplete line is ignored.
  */
 export class FileJournal extends NoJournal {
-  /** The highest number when this runner looked, and then its own. */
+  /** The highest number this runner found, and later its own. */
   #number = 0;
   #file: number | undefined;
   #before: Part[] = [];
 
-  /** `base` is what the names of its files begin with. */
+  /** `base` is the common prefix of its file names. */
   constructor(private readonly base: string) {
     super();
   }
@@ -66,7 +67,7 @@ export class FileJournal extends NoJournal {
     return last ? [{ ...withoutLink(last.head), ...last.tail }] : [];
   }
 
-  /** What was there before goes only now: until here the flow is somebody else's. */
+  /** Removes the earlier files only now: until here, another runner holds the flow. */
   override async begin(info: FlowInfo): Promise<void> {
     if (!this.#make({ ...info, goesOn: false }))
       throw new CroreError('FLOW_BUSY', `flow '${info.name}' is being run by another process`);
@@ -106,7 +107,7 @@ export class FileJournal extends NoJournal {
     return last !== undefined && isHeld(last);
   }
 
-  /** Its files are of no use any more. */
+  /** Removes all files of the flow. */
   drop(): void {
     for (const number of this.#numbers()) removeFile(this.#path(number));
   }
@@ -131,12 +132,12 @@ export class FileJournal extends NoJournal {
     return numbers.map(Number).sort((a, b) => a - b);
   }
 
-  /** Makes the file of the next number, with its first line in it from the start; false when somebody else was faster. */
+  /** Creates the file with the next number, including its first line, atomically; false when another runner was faster. */
   #make(head: Head): boolean {
     const path = this.#path(this.#number + 1);
     const draft = `${path}.${head.pid}`;
     try {
-      // A flow beside this one may just have removed it, empty.
+      // Another flow in the same folder may just have removed it because it was empty.
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       this.#file = openSync(draft, 'w', 0o600);
       this.#append(JSON.stringify(head));
@@ -151,7 +152,10 @@ export class FileJournal extends NoJournal {
     }
   }
 
-  /** Fails where the name is taken. Some file systems know no links: there the first line comes a moment after the name. */
+  /**
+   * Fails if the name is taken. Some file systems do not support links: there, the first line appears shortly after the
+   * name.
+   */
   #publish(draft: string, path: string, head: Head): void {
     try {
       linkSync(draft, path);
@@ -191,7 +195,7 @@ function withoutLink({ goesOn: _, ...info }: Head): FlowInfo {
   return info;
 }
 
-/** Undefined where not even the first line is there. What cannot be read was not written to its end: it runs again. */
+/** Undefined if even the first line is missing. An unreadable line was not written completely: its nodes run again. */
 function readPart(path: string): Part | undefined {
   let part: Part | undefined;
   const file = openSync(path, 'r');
@@ -217,7 +221,7 @@ function parse(line: string): object | undefined {
   }
 }
 
-/** Lines that have an end, piece by piece: together they may be longer than a text can be. */
+/** Yields complete lines, reading in chunks: the whole file may exceed the maximum string length. */
 function* linesOf(file: number): Generator<string> {
   const piece = Buffer.allocUnsafe(1_048_576);
   let rest: Buffer = Buffer.alloc(0);

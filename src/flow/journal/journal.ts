@@ -2,11 +2,11 @@ import type { NodeEnd } from '../graph/node-spec.js';
 
 export type FlowState = 'running' | 'done' | 'failed' | 'interrupted' | 'cancelled';
 
-/** What a store knows of a flow. */
+/** What a store knows about a flow. */
 export interface FlowInfo {
   id: string;
   name: string;
-  /** The file it came from, if any. */
+  /** The file the flow came from, if any. */
   file: string;
   state: FlowState;
   size: number;
@@ -14,57 +14,57 @@ export interface FlowInfo {
   finished?: number;
   host: string;
   pid: number;
-  /** Nodes by how they ended; absent while it runs. */
+  /** Number of nodes by final state; absent while the flow runs. */
   counts?: Record<string, number>;
 }
 
-/** A runner not heard of for this long, in milliseconds, is gone: somebody else may resume its flow. */
+/** A runner that has not renewed its hold for this many milliseconds is considered dead: another may resume its flow. */
 export const HOLD = 10_000;
 
 /**
- * What must survive a crash of the runner: which flows there are, what they are made of, and every end of a node in the
- * order of the ends. Which nodes are ready follows from that alone, so one write both ends a node and frees its dependents:
- * nothing can be counted twice or be lost between the two.
+ * What must survive a crash of the runner: the flows, their definitions, and every node completion in order. These
+ * alone determine which nodes are ready, so one write both completes a node and releases its dependents: nothing can be
+ * counted twice or lost in between.
  */
 export interface Journal {
   list(): Promise<FlowInfo[]>;
   get(id: string): Promise<FlowInfo | undefined>;
-  /** Writes a new flow down and makes this runner its holder. */
+  /** Records a new flow and makes this runner its holder. */
   begin(info: FlowInfo, definition: string): Promise<void>;
-  /** Takes over a flow whose runner is gone, or known to be dead; false when another one holds it. */
+  /** Takes over a flow whose runner stopped renewing or is known to be dead; false when another runner holds it. */
   takeOver(id: string, by: { host: string; pid: number }, dead: boolean): Promise<boolean>;
   definition(id: string): Promise<string | undefined>;
-  /** All ends so far; a later one of the same node counts. */
+  /** All completions so far; for the same node, the latest counts. */
   ends(id: string): Promise<NodeEnd[]>;
-  /** Writes ends down; at once where the store can. Refused when another runner holds the flow. */
+  /** Writes completions, synchronously where the store can. Refused when another runner holds the flow. */
   write(ends: readonly NodeEnd[]): void | Promise<void>;
-  /** Says that the runner lives; what it answers: somebody asked to cancel, or the flow is no longer ours. */
+  /** Renews the runner's hold; returns whether a cancellation was requested or another runner has taken the flow over. */
   hold(): Promise<'held' | 'cancel' | 'lost'>;
   finish(state: FlowState, counts: Record<string, number>): Promise<void>;
   cancel(id: string): Promise<boolean>;
   /** Whether a runner holds the flow now. */
   isHeld(id: string): Promise<boolean>;
   forget(id: string): Promise<void>;
-  /** What is remembered of nodes from run to run, by flow name. */
+  /** The cache records of nodes from earlier runs, by flow name. */
   recall(name: string): Promise<Map<string, Memory>>;
   remember(name: string, memories: readonly [string, Memory][]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What is remembered of a node that is cached. */
+/** The cache record of a node. */
 export interface Memory {
-  /** Hash of everything that decides whether it must run. */
+  /** Hash of everything that decides whether the node must run. */
   key: string;
-  /** The parts of the key, short, for `crore why`. */
+  /** The parts of the key, shortened, for `crore why`. */
   parts: Record<string, string>;
-  /** What its dependents see of it. */
+  /** The digest of its result that its dependents see. */
   digest: string;
   seconds: number;
   value?: unknown;
   at: number;
 }
 
-/** Ends in a text: short keys, for there may be millions. */
+/** Encodes completions as text, with short keys because there may be millions. */
 export function encodeEnds(ends: readonly NodeEnd[]): string {
   return JSON.stringify(
     ends.map(({ id, state, attempts, start, seconds, exit, value, error }) => {
@@ -89,7 +89,7 @@ export function decodeEnds(rows: readonly unknown[]): NodeEnd[] {
   );
 }
 
-/** For flows that nobody wants to resume: it forgets everything. */
+/** For flows that need no resume: it stores nothing. */
 export class NoJournal implements Journal {
   async list(): Promise<FlowInfo[]> {
     return [];

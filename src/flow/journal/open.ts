@@ -4,7 +4,7 @@ import type { Journal } from './journal.js';
 
 const TIMEOUT = 10_000;
 
-/** The journal of a store; the Redis client is loaded only when a URL asks for it. */
+/** Opens the journal of a store; the Redis client is loaded only when a URL needs it. */
 export async function openJournal(url: string, options: { relaxed?: boolean } = {}): Promise<Journal> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'sqlite') {

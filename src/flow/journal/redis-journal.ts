@@ -7,8 +7,8 @@ import type { NodeEnd } from '../graph/node-spec.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, type Journal, type Memory } from './journal.js';
 
 /**
- * A flow is a handful of keys in one slot: `info` (a hash: info, state, cancel), `definition`, `ends` (a list of texts)
- * and `holder` (the runner's token, gone by itself when it is not renewed). Each script names them in that order.
+ * A flow has a few keys in one slot: `info` (a hash: info, state, cancel), `definition`, `ends` (a list of strings) and
+ * `holder` (the runner's token, which expires unless it is renewed). Each script lists them in that order.
  */
 const WRITE = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if ARGV[3] ~= redis.call('HGET', KEYS[3], 'last') then
@@ -103,7 +103,7 @@ export class RedisJournal implements Journal {
     }
   }
 
-  /** The number of the write makes a second try after a lost answer harmless. */
+  /** The write number makes a retry after a lost reply harmless. */
   async write(ends: readonly NodeEnd[]): Promise<void> {
     const mark = `${this.#token}:${++this.#writes}`;
     const reply = await this.#script(WRITE, this.#id, ['holder', 'ends', 'info'], this.#token, encodeEnds(ends), mark);

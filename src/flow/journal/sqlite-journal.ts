@@ -8,7 +8,7 @@ import { migrate } from '../../store/sqlite/file/schema.js';
 import type { NodeEnd } from '../graph/node-spec.js';
 import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, type Journal, type Memory } from './journal.js';
 
-/** Made with the first flow of a file; a file without flows has none of them. */
+/** Created with the first flow in a file; a file without flows has none of these tables. */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS flows (
     n INTEGER PRIMARY KEY,
@@ -31,9 +31,9 @@ const TABLES = `
 `;
 
 export interface SqliteJournalOptions {
-  /** Milliseconds a call may wait for a file that others have locked. */
+  /** Milliseconds a call may wait for a file that another process has locked. */
   timeout: number;
-  /** A kill loses nothing, a power cut the last moments: for files that only hold what can be done again. */
+  /** A kill loses nothing, a power failure the last moments: for files whose contents can be computed again. */
   relaxed?: boolean;
 }
 
@@ -125,7 +125,7 @@ export class SqliteJournal implements Journal {
     return rows.flatMap(({ body }) => decodeEnds(JSON.parse(body as string)));
   }
 
-  /** Synchronous, for a dependent is waiting; only a file that another process has locked makes it wait. */
+  /** Synchronous, because dependents are waiting; it waits only while another process has locked the file. */
   write(ends: readonly NodeEnd[]): void | Promise<void> {
     const body = encodeEnds(ends);
     const work = () => {
@@ -237,7 +237,7 @@ export class SqliteJournal implements Journal {
       try {
         this.db.exec('ROLLBACK');
       } catch {
-        // SQLite has rolled back by itself.
+        // SQLite has already rolled back.
       }
       throw error;
     }

@@ -3,7 +3,7 @@ import type { Graph } from '../graph/graph.js';
 import { STATE_NAMES } from '../graph/node-spec.js';
 import { svg } from './svg.js';
 
-/** Colours of the states, as fill and border. */
+/** Fill and border colours of the states. */
 export const COLOURS: Record<string, readonly [string, string]> = {
   blocked: ['#f4f4f5', '#a1a1aa'],
   ready: ['#e0f2fe', '#0284c7'],
@@ -15,10 +15,10 @@ export const COLOURS: Record<string, readonly [string, string]> = {
 };
 
 const FORMS = { mmd: mermaid, dot, svg } as const;
-/** Nobody can look at more, and drawing it takes for ever. */
+/** Nobody can read a larger picture, and drawing it takes too long. */
 const LARGEST = 20_000;
 
-/** A picture of the graph, in the form that the file's name asks for. */
+/** Draws the graph in the format that the file's name selects. */
 export function exportGraph(graph: Graph, states: ArrayLike<number>, file: string): string {
   const form = /\.(mmd|dot|svg)$/.exec(file)?.[1] as keyof typeof FORMS | undefined;
   if (form === undefined) throw new CroreError('BAD_OPTION', `--graph: '${file}' must end in .svg, .dot or .mmd`);

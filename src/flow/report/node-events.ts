@@ -3,14 +3,14 @@ import type { NodeEnd } from '../graph/node-spec.js';
 import type { Run } from '../run/run.js';
 import type { Watcher } from './watcher.js';
 
-/** What the run reports of a node, in every form it reports. */
+/** What a run reports about a node, in every report format. */
 export function reportOf({ id, state, attempts, start, seconds, exit }: NodeEnd): Record<string, unknown> {
   return { id, state, attempts, start: new Date(start).toISOString(), seconds: round(seconds), exit };
 }
 
 export const round = (seconds: number): number => Math.round(seconds * 1e6) / 1e6;
 
-/** One JSON object a line, as it happens. */
+/** Writes one JSON object per line for each event, as it happens. */
 export class JsonEvents implements Watcher {
   constructor(private readonly write: (text: string) => void) {}
 
@@ -56,7 +56,7 @@ export class JsonEvents implements Watcher {
   }
 }
 
-/** A line for each end of a node: tabs between, for programs and people. */
+/** Writes one tab-separated line for each finished node, for programs and people. */
 export class Joblog implements Watcher {
   constructor(private readonly write: (text: string) => void) {
     write('id\tstate\tattempts\tstart\tseconds\texit\n');

@@ -5,21 +5,24 @@ import type { Run } from '../run/run.js';
 import type { Watcher } from './watcher.js';
 
 export interface Screen {
-  /** Results and progress. */
+  /** Writes results and progress. */
   write: (text: string) => void;
-  /** It is a terminal: one line may change. */
+  /** The output is a terminal, so one line can be updated in place. */
   live: boolean;
   columns: () => number;
 }
 
-/** Flows larger than this get a line now and then instead of one a node. */
+/** Flows larger than this print a line now and then instead of one per node. */
 const TALKATIVE = 1_000;
 const DRAW = 100;
 const PLAIN = 2_000;
-/** Failures told again at the end. */
+/** How many failures are repeated at the end. */
 const SHOWN = 20;
 
-/** What a person sees: a line that changes on a terminal, plain lines remote; failures when they happen and at the end. */
+/**
+ * Progress for people: a line that is updated in place on a terminal, plain lines otherwise; failures when they happen
+ * and again at the end.
+ */
 export class Progress implements Watcher {
   #run: Run | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -86,7 +89,7 @@ export class Progress implements Watcher {
     return !this.quiet && !this.screen.live && this.#run !== undefined && this.total(this.#run) <= TALKATIVE;
   }
 
-  /** What a command printed, whole and after its end, so that commands do not talk into each other. */
+  /** Prints a command's whole output after it has finished, so that outputs do not mix. */
   #output({ id }: NodeEnd, { stdout, stderr }: NodeOutcome): void {
     const text = `${stdout ?? ''}${stderr ?? ''}`;
     if (this.quiet || text === '') return;
@@ -106,7 +109,7 @@ export class Progress implements Watcher {
   }
 }
 
-/** How far it is, of how many, how long it will take, and what has been running longest. */
+/** How many nodes are finished, of how many, the estimated remaining time, and the node that has been running longest. */
 export function progressLine(run: Run, total: number, restored: number, time: number): string {
   const { done, failed, skipped, cancelled } = run.counts;
   const ended = done + failed + skipped + cancelled;

@@ -4,7 +4,10 @@ import { COLOURS } from './graph-export.js';
 const [HIGH, GAP_X, GAP_Y, LETTER, MARGIN, LEGEND] = [28, 56, 14, 7.2, 20, 34];
 const LONGEST = 28;
 
-/** A drawing in layers from left to right: a node stands right of everything it needs, near the middle of it. */
+/**
+ * Draws the graph in layers from left to right: a node is to the right of everything it needs, near the vertical middle
+ * of it.
+ */
 export function svg(graph: Graph, state: (node: number) => string): string {
   const columns = order(graph, layers(graph));
   const widths = columns.map((column) =>
@@ -33,7 +36,7 @@ ${body.join('\n')}
 `;
 }
 
-/** Longest way from a source. */
+/** Layers by the longest path from a node without dependencies. */
 function layers({ ids, order: sorted, upAt, ups }: Graph): number[][] {
   const layer = new Int32Array(ids.length);
   const columns: number[][] = [];
@@ -46,7 +49,10 @@ function layers({ ids, order: sorted, upAt, ups }: Graph): number[][] {
   return columns;
 }
 
-/** Nodes of a column by the mean place of their neighbours, some rounds to and fro: fewer arrows cross. */
+/**
+ * Sorts the nodes of each column by the mean position of their neighbours, in several passes in both directions, to
+ * reduce crossing arrows.
+ */
 function order(graph: Graph, columns: number[][]): number[][] {
   const at = new Float64Array(graph.ids.length);
   const place = (column: readonly number[]) => {

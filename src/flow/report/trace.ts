@@ -2,7 +2,7 @@ import type { NodeEnd } from '../graph/node-spec.js';
 import type { Run } from '../run/run.js';
 import type { Watcher } from './watcher.js';
 
-/** A Chrome trace: one row a slot, one bar a node. Open it in ui.perfetto.dev or chrome://tracing. */
+/** Writes a Chrome trace: one row per slot, one bar per node. Open it in ui.perfetto.dev or chrome://tracing. */
 export class Trace implements Watcher {
   readonly #lines: string[] = [];
   readonly #rows = new Map<string, number[]>();
@@ -34,7 +34,7 @@ export class Trace implements Watcher {
     const args = { name: run.graph.name };
     this.#put({ name: 'flow', ph: 'M', ts: 0, pid: 0, tid: 0, args });
     this.#flush();
-    // The last line without a comma: the format asks for a JSON array.
+    // The last line has no comma, because the format is a JSON array.
     this.write(`${JSON.stringify({ name: 'end', ph: 'i', s: 'g', ts: Date.now() * 1_000, pid: 1, tid: 0 })}\n]\n`);
   }
 

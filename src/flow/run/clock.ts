@@ -1,7 +1,10 @@
-/** Milliseconds that only go forward. Not `performance.now()`: whoever touches `performance` loads it, for a millisecond. */
+/**
+ * Monotonic milliseconds. Not `performance.now()`: the first access to `performance` loads it, which takes a
+ * millisecond.
+ */
 export const uptime = (): number => process.uptime() * 1_000;
 
 const origin = Date.now() - uptime();
 
-/** Milliseconds since 1970, finer than the clock on the wall. */
+/** Milliseconds since 1970, with a finer resolution than `Date.now()`. */
 export const now = (): number => origin + uptime();

@@ -4,14 +4,14 @@ import type { Journal } from '../journal/journal.js';
 import { now } from './clock.js';
 
 interface Told {
-  /** These nodes have ended for good: their dependents may go. */
+  /** These nodes have finished for good, so their dependents may start. */
   released: (nodes: readonly number[]) => void;
-  /** A write that took its time is done. */
+  /** An asynchronous write has completed. */
   written: () => void;
   failed: (error: Error) => void;
 }
 
-/** Ends on their way into the journal: many share one write, and nobody hears of an end before it is written. */
+/** Collects completions for the journal: many share one write, and dependents start only after the write. */
 export class CompletionLog {
   #ends: NodeEnd[] = [];
   #nodes: number[] = [];
@@ -30,13 +30,13 @@ export class CompletionLog {
     return this.#writing;
   }
 
-  /** `node` is -1 for a part of one. What came from the cache will come from there again: it is not written. */
+  /** `node` is -1 for a part of a map node. Cached completions are not written: the cache provides them again. */
   add(end: NodeEnd, node: number): void {
     if (!end.cached) this.#ends.push(end);
     this.#nodes.push(node);
   }
 
-  /** Writes what there is; true when that is done already. */
+  /** Writes all pending completions; true when the write has already completed. */
   flush(): boolean {
     if (this.#nodes.length === 0 || this.#writing) return false;
     const [ends, nodes] = [this.#ends, this.#nodes];

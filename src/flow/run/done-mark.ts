@@ -6,15 +6,15 @@ import { removeFile } from './local-state.js';
 const MOST_MARKS = 1_000;
 
 /**
- * Remembers, for flows without a store, which are done: nothing of such a flow stays beside its file, and yet `--resume` must not run
- * it again. A mark is a small file in the user's own directory for state; where it cannot be written, there is none.
+ * Records which flows without a store are done: such a flow leaves nothing next to its file, and yet `--resume` must
+ * not run it again. The mark is a small file in the user's state directory; if it cannot be written, there is no mark.
  */
 export class DoneMark {
   readonly #dir = join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'crore', 'flows');
   readonly #path: string;
   readonly #text: string;
 
-  /** `description` tells this version of the flow from others. */
+  /** `description` distinguishes this version of the flow from others. */
   constructor(file: string, description: string) {
     this.#path = join(this.#dir, digest(resolve(file)));
     this.#text = digest(description);
@@ -35,7 +35,7 @@ export class DoneMark {
       if (names.length >= MOST_MARKS) for (const name of names) removeFile(join(this.#dir, name));
       writeFileSync(this.#path, this.#text, { mode: 0o600 });
     } catch {
-      // a home that cannot be written: a later --resume runs the flow again
+      // The home directory is not writable: a later --resume runs the flow again.
     }
   }
 
@@ -44,7 +44,7 @@ export class DoneMark {
   }
 }
 
-/** Two short sums and the length: no module has to be loaded for it, and nobody gains anything from a collision. */
+/** Two short checksums and the length: this loads no module, and nobody gains anything from a collision. */
 function digest(text: string): string {
   let [a, b] = [0x811c9dc5, 0x9e3779b9];
   for (let i = 0; i < text.length; i++) {

@@ -7,7 +7,7 @@ import { openJournal } from '../journal/open.js';
 import { NodeScheduler } from './node-scheduler.js';
 import { findNode, type StartOptions } from './start.js';
 
-/** What would run, in the order it would start if every node took the same time; cached nodes say so. */
+/** Lists what would run, in start order if every node took the same time, and marks cached nodes. */
 export async function dryRun(graph: Graph, options: StartOptions): Promise<string> {
   const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only));
   const decision = await verdicts(graph, options);

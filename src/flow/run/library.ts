@@ -4,39 +4,39 @@ import { type NodeEnd, STATE_NAMES, type StateName } from '../graph/node-spec.js
 import type { Flow } from '../input/define.js';
 
 export interface RunOptions {
-  /** Nodes at once; default 8. */
+  /** How many nodes run at once; default 8. */
   concurrency?: number;
-  /** Write the flow down there, so that it can be resumed, shown, and helped by workers; default: nowhere. */
+  /** Record the flow in this store, so that it can be resumed and inspected and workers can join; default: nowhere. */
   store?: string;
-  /** Take up the unfinished flow of the same name. */
+  /** Resume the unfinished flow of the same name. */
   resume?: boolean;
-  /** Run everything that can still run after a failure. */
+  /** After a failure, run everything that can still run. */
   keepGoing?: boolean;
-  /** Run cached nodes again. */
+  /** Run cached nodes as well. */
   force?: boolean;
-  /** Only this node and what it needs. */
+  /** Run only this node and its dependencies. */
   only?: string;
   /** Stops the flow. */
   signal?: AbortSignal;
-  /** Told of each end of a node. */
+  /** Called for each node that finishes. */
   onEnd?: (end: NodeEnd) => void;
 }
 
 export interface RunReport<R> {
-  /** `done` when every node is. */
+  /** `done` when every node is done. */
   state: 'done' | 'failed' | 'interrupted' | 'cancelled' | 'running';
   counts: { done: number; failed: number; skipped: number; cancelled: number; cached: number };
-  /** Results of nodes that are done. */
+  /** Results of the nodes that are done. */
   results: Partial<R>;
   /** How each node ended. */
   states: { [K in keyof R]: StateName };
-  /** What failed nodes said. */
+  /** Error messages of failed nodes. */
   errors: Partial<Record<keyof R, string>>;
 }
 
 const KNOWN = ['concurrency', 'store', 'resume', 'keepGoing', 'force', 'only', 'signal', 'onEnd'] as const;
 
-/** Runs a flow in this process; resolves when every node has ended, also when some failed. */
+/** Runs a flow in this process; resolves when every node has finished, even if some failed. */
 export async function run<T>(flow: Flow<T>, options: RunOptions = {}): Promise<RunReport<Flow<T>['results']>> {
   checkOptions(options, KNOWN, 'run');
   const { concurrency, signal, onEnd } = options;
@@ -45,7 +45,7 @@ export async function run<T>(flow: Flow<T>, options: RunOptions = {}): Promise<R
   const graph = flow.graph();
   const watchers = onEnd ? [{ ended: onEnd }] : [];
   const { store, resume, keepGoing, force, only } = options;
-  // Loaded here: whoever only defines a flow does not need it.
+  // Loaded here, because code that only defines a flow does not need it.
   const { CANCELLED, startFlow } = await import('./start.js');
   const started = await startFlow(graph, { slots, store, resume, keepGoing, force, only, watchers });
   const halt = () => started.run.halt(CANCELLED);

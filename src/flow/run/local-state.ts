@@ -3,27 +3,27 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { CroreError } from '../../errors.js';
 import { removeIfEmpty } from '../input/module.js';
 
-/** Files of a flow that has no store of its own, in `.crore` beside the file it came from. */
+/** Files of a flow without its own store, in `.crore` next to the file it came from. */
 export interface LocalState {
-  /** The ends of nodes so far: what the name of each such file begins with. Removed on success. */
+  /** File name prefix of the journal, which holds the completions so far. Removed on success. */
   journal: string;
-  /** The store that launched workers join, with the ends in it where there are such workers. Removed on success. */
+  /** The store that launched workers join; it also holds the completions when there are such workers. Removed on success. */
   store: string;
-  /** What cached nodes were made of: kept. */
+  /** Cache records of nodes. Kept. */
   memories: string;
   remove: () => void;
-  /** Whether a run has left something to go on from. */
+  /** Whether an earlier run left state to resume from. */
   hasState: () => boolean;
-  /** Where nothing came of it. */
+  /** Removes the folder if it is empty. */
   removeIfEmpty: () => void;
 }
 
-/** The same file always has the same place, so that a later command finds what an earlier one has left. */
+/** The same file always maps to the same location, so that a later command finds the state of an earlier one. */
 export function localState(file: string): LocalState {
   const path = resolve(file);
   const dir = join(dirname(path), '.crore');
   const base = join(dir, basename(path));
-  // Nobody else's, such as those of a file whose name begins alike.
+  // Matches only our own files, not those of a flow file whose name begins with the same text.
   const ours = new RegExp(`^${escaped(basename(path))}\\.(run\\d+(\\.\\d+)?|db(-wal|-shm|-journal)?)$`);
   return {
     journal: `${base}.run`,
@@ -38,7 +38,7 @@ export function localState(file: string): LocalState {
   };
 }
 
-/** Makes the place; said clearly where that cannot be. */
+/** Creates the state folder, with a clear error where that fails. */
 export function makeStateFolder(file: string): void {
   const dir = join(dirname(resolve(file)), '.crore');
   try {
@@ -61,11 +61,11 @@ export function namesIn(dir: string): string[] {
   }
 }
 
-/** Not `rmSync`, which has a module to load first. */
+/** Not `rmSync`, because that has to load a module first. */
 export function removeFile(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // gone, or not ours to remove
+    // already removed, or not removable by us
   }
 }

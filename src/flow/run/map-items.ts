@@ -3,19 +3,19 @@ import { now } from './clock.js';
 
 const STOPPED = 'the flow was stopped';
 
-/** A node that maps: one part for each item, the list of their values at the end. */
+/** The state of a map node: one part for each item; its result is the list of the parts' values. */
 export class MapItems {
   readonly items: readonly unknown[];
   readonly values: unknown[];
   readonly attempts: Uint16Array;
   readonly waiting: number[] = [];
-  /** Parts that have not ended. */
+  /** Number of parts that have not finished. */
   open: number;
-  /** What the first one that failed said. */
+  /** Error message of the first part that failed. */
   error: string | undefined;
   readonly startedAt = now();
 
-  /** `list` is the result of the node called `over`; `known` finds parts that an earlier run has done. */
+  /** `list` is the result of the node named `over`; `known` finds parts that an earlier run completed. */
   constructor(list: unknown, over: string, known: (part: number) => NodeEnd | undefined) {
     this.items = Array.isArray(list) ? list : [];
     if (!Array.isArray(list)) this.error = `the result of '${over}' is not a list`;
@@ -35,14 +35,14 @@ export class MapItems {
     this.open--;
   }
 
-  /** Parts that wait will not run. */
+  /** Gives up all waiting parts. */
   stop(): void {
     this.open -= this.waiting.length;
     if (this.waiting.length > 0) this.error ??= STOPPED;
     this.waiting.length = 0;
   }
 
-  /** One that was under way was stopped. */
+  /** Counts a running part that was stopped. */
   lose(): void {
     this.error ??= STOPPED;
     this.open--;

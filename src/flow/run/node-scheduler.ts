@@ -3,14 +3,15 @@ import { BLOCKED, CANCELLED, DONE, type FAILED, isEnd, READY, RUNNING, SKIPPED }
 import { ReadyQueues } from './ready-queues.js';
 
 /**
- * Which node may run next: pure bookkeeping over arrays, no clock, no promise. A node is ready when every edge into it has
- * been counted once; the end of a node is told to `release` only after it was written down.
+ * Decides which node runs next: pure bookkeeping over arrays, without clocks or promises. A node is ready when each of
+ * its incoming edges has been counted once. The caller calls `release` for a finished node only after its completion is
+ * written.
  */
 export class NodeScheduler {
   readonly states: Uint8Array;
   readonly #pending: Int32Array;
   readonly #lines: ReadyQueues;
-  /** Its edges have been counted. */
+  /** 1 for nodes whose outgoing edges have been counted. */
   readonly #released: Uint8Array;
   #open: number;
   #running = 0;
@@ -20,7 +21,7 @@ export class NodeScheduler {
     private readonly graph: Graph,
     weights: Float64Array,
     slots: number,
-    /** Told of nodes that end without running. */
+    /** Called for nodes that end without running. */
     private readonly dropped: (node: number, state: typeof SKIPPED | typeof CANCELLED) => void = () => {},
   ) {
     const size = graph.ids.length;
@@ -32,7 +33,7 @@ export class NodeScheduler {
     this.#open = size;
   }
 
-  /** Nodes that have not ended. */
+  /** Number of nodes that have not finished. */
   get open(): number {
     return this.#open;
   }
@@ -49,13 +50,13 @@ export class NodeScheduler {
     return this.#stopped;
   }
 
-  /** Leaves a node out, or takes it as done in an earlier run. To be called before `begin`. */
+  /** Excludes a node, or marks it as done in an earlier run. Call this before `begin`. */
   settle(node: number, state: typeof DONE | typeof FAILED): void {
     this.states[node] = state;
     this.#open--;
   }
 
-  /** Readies what waits for nothing. */
+  /** Makes all nodes without dependencies ready. */
   begin(): void {
     for (const node of this.graph.order) {
       if (isEnd(this.states[node]!)) this.release(node);
@@ -63,17 +64,17 @@ export class NodeScheduler {
     }
   }
 
-  /** The next node to run here, or -1. */
+  /** The next node to run in this process, or -1. */
   next(): number {
     return this.#started(this.#lines.take());
   }
 
-  /** The next node to run in somebody else's slots, or -1. */
+  /** The next node to run in a remote worker's slots, or -1. */
   nextElsewhere(): number {
     return this.#started(this.#lines.takeAway());
   }
 
-  /** An attempt is over: its slot is free again, where it had one here. */
+  /** Ends an attempt and frees its slot if it ran in this process. */
   free(node: number, here: boolean): void {
     if (here) this.#lines.giveBack(node);
     this.#running--;
@@ -84,12 +85,12 @@ export class NodeScheduler {
     this.#open--;
   }
 
-  /** The node runs so many times more, behind whatever is ready when it is a retry. */
+  /** Queues the node `times` more times; a retry goes behind all ready nodes. */
   again(node: number, retry: boolean, times = 1): void {
     for (let i = 0; i < times; i++) this.#lines.put(node, retry);
   }
 
-  /** Counts the edges out of a node that has ended. */
+  /** Counts the outgoing edges of a finished node. */
   release(node: number): void {
     const { downAt, downs, downPolicies } = this.graph;
     const stack = [node];
@@ -110,9 +111,8 @@ export class NodeScheduler {
   }
 
   /**
-   * Starts nothing more but what was to run in any case: a node that takes any end of an upstream, unless something else
-   * it needs will not happen. The rest is cancelled. Returns those that waited for a further attempt: they are the
-   * caller's to end.
+   * Starts no more nodes except those that accept any end of an upstream node, unless another of their dependencies
+   * cannot succeed. Cancels the rest. Returns the nodes that waited for a retry: the caller must end them.
    */
   stop(everything = false): number[] {
     this.#stopped = true;
@@ -166,7 +166,7 @@ export class NodeScheduler {
     return again;
   }
 
-  /** What is left waits for fewer: its edges are counted anew. */
+  /** The remaining nodes have fewer open dependencies, so their edges are counted again. */
   #recount(): void {
     const { upAt, ups } = this.graph;
     for (let node = 0; node < this.states.length; node++) {

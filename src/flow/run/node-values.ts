@@ -3,7 +3,7 @@ import type { Graph } from '../graph/graph.js';
 
 const VALUE_LIMIT = 1_048_576;
 
-/** The outcome, unless its value cannot be written down: then that is its failure. */
+/** Returns the outcome, or a failure when its value cannot be serialized. */
 export function checkValue(outcome: NodeOutcome): NodeOutcome {
   if (outcome.value === undefined) return outcome;
   try {
@@ -16,7 +16,10 @@ export function checkValue(outcome: NodeOutcome): NodeOutcome {
   }
 }
 
-/** Results of upstream nodes that gave any. Without a prototype: ids are anybody's, and no two objects look alike. */
+/**
+ * Results of the upstream nodes that returned one. The object has no prototype: users choose the ids, and no two of
+ * these objects have the same shape.
+ */
 export function needsOf(
   { upAt, ups, ids }: Graph,
   values: ReadonlyMap<number, unknown>,

@@ -1,7 +1,7 @@
 import type { Graph } from '../graph/graph.js';
 import { Heap } from '../graph/heap.js';
 
-/** Nodes passed over so often by smaller ones are waited for. */
+/** After smaller nodes have overtaken a node this many times, slots are kept free for it. */
 const PATIENCE = 50;
 
 interface Line {
@@ -13,8 +13,8 @@ interface Line {
 }
 
 /**
- * Where ready nodes wait: one line for each kind of demand, so that a node that does not fit yet never hides those that
- * do; first attempts before retries; and one that was passed over again and again is waited for.
+ * Queues of ready nodes, one for each distinct resource demand, so that a node that does not fit yet never blocks those
+ * that do. First attempts go before retries. A node that has been overtaken too often gets its slots reserved.
  */
 export class ReadyQueues {
   readonly #lines: Line[] = [];
@@ -32,7 +32,7 @@ export class ReadyQueues {
     const byDemand = new Map<string, number>();
     const lineOf = new Uint16Array(graph.specs.length);
     graph.specs.forEach(({ options: { cpu, tokens }, work }, i) => {
-      // Jobs of other people's queues take nobody's slot here.
+      // Jobs of other queues take no slot in this process.
       const slots = work.kind === 'queue' ? 0 : cpu;
       const key = tokens ? `${slots} ${JSON.stringify(tokens)}` : `${slots}`;
       if (!byDemand.has(key)) byDemand.set(key, this.#newLine(slots, tokens));
@@ -52,7 +52,7 @@ export class ReadyQueues {
     this.#waiting++;
   }
 
-  /** The best node that fits now, with what it takes taken; -1 when there is none. */
+  /** Takes the best node that fits now and reserves its resources; -1 when there is none. */
   take(): number {
     if (this.#waiting === 0) return -1;
     const line = this.#best(false) ?? this.#best(true);
@@ -63,7 +63,7 @@ export class ReadyQueues {
     return node;
   }
 
-  /** Takes the best node for somebody else's slots; -1 when there is none. */
+  /** Takes the best node for a remote worker's slots; -1 when there is none. */
   takeAway(): number {
     if (this.#waiting === 0) return -1;
     const line = this.#pick(() => true, false) ?? this.#pick(() => true, true);
@@ -77,7 +77,7 @@ export class ReadyQueues {
   }
 
   #newLine(cpu: number, tokens: Readonly<Record<string, number>> | undefined): number {
-    // More than there is will never be free: such a node gets everything.
+    // A demand above the total could never be met: such a node gets the whole total.
     const all = Object.entries(tokens ?? {}).map(([name, count]): [string, number] => {
       if (!this.#free.has(name)) this.#free.set(name, 1);
       return [name, Math.min(count, this.#free.get(name)!)];

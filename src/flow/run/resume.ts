@@ -10,12 +10,12 @@ import { type FlowInfo, type Journal, NoJournal } from '../journal/journal.js';
 import { openJournal } from '../journal/open.js';
 import type { StartOptions } from './start.js';
 
-/** Finished flows of one name that a store keeps. */
+/** How many finished flows of one name a store keeps. */
 const KEPT = 10;
-/** Ends moved in one write. */
+/** Completions moved in one write. */
 const BATCH = 1_000;
 
-/** Where the ends go: a private flow has text files for them, unless workers join it, who need a store. */
+/** Opens the journal: text files for a private flow, or a store when workers join, because they need one. */
 export async function journalOf({ store, localState: place, launches = [] }: StartOptions): Promise<Journal> {
   if (store === undefined) return new NoJournal();
   if (!place) return openJournal(store);
@@ -26,7 +26,7 @@ export async function journalOf({ store, localState: place, launches = [] }: Sta
   return journal;
 }
 
-/** A flow that was begun without workers goes on with them. Interrupted at any point, it can be done again. */
+/** Moves a flow that was started without workers into a store. If interrupted at any point, it can be repeated. */
 async function move(from: FileJournal, to: Journal): Promise<void> {
   const [info] = await from.list();
   if (!info) return;
@@ -41,13 +41,13 @@ async function move(from: FileJournal, to: Journal): Promise<void> {
   from.drop();
 }
 
-/** A new flow, or the unfinished one of that name with its ends. */
+/** Starts a new flow, or returns the unfinished one of that name with its completions. */
 export async function claimFlow(
   graph: Graph,
   options: StartOptions,
   journal: Journal,
 ): Promise<{ info: FlowInfo; ends: NodeEnd[] }> {
-  // A private place has one flow, whatever it was called before.
+  // A private location holds one flow, whatever its earlier name.
   const known = (await journal.list()).filter(({ name }) => options.localState || name === graph.name);
   const by = { host: hostname(), pid: process.pid };
   if (options.resume) {
@@ -71,18 +71,18 @@ export async function claimFlow(
     created: Date.now(),
     ...by,
   };
-  // A private file goes with its flow: there the file it came from is at hand.
+  // A private flow needs no stored definition: the file it came from is at hand.
   await journal.begin(info, options.localState || journal instanceof NoJournal ? '' : graphText(graph));
   return { info, ends: [] };
 }
 
-/** The latest run that has not ended, else the latest that is done: of that one nothing is run again. */
+/** The latest unfinished run, else the latest finished one, of which nothing runs again. */
 function latest(known: readonly FlowInfo[]): FlowInfo | undefined {
   const open = known.findLast(({ state }) => state !== 'done' && state !== 'cancelled');
   return open ?? (known.at(-1)?.state === 'done' ? known.at(-1) : undefined);
 }
 
-/** Old flows that nobody runs any more. */
+/** Removes old flows that no runner holds. */
 async function prune(old: readonly FlowInfo[], journal: Journal): Promise<void> {
   for (const { id } of old) if (!(await journal.isHeld(id))) await journal.forget(id);
 }
@@ -94,7 +94,7 @@ async function clearPrivate(known: readonly FlowInfo[], journal: Journal): Promi
   }
 }
 
-/** On this machine one can see whether a runner lives; of others, only whether it renews its hold. */
+/** On this machine, checks whether the runner's process is alive; on other machines, only its renewals show that. */
 function isDead({ host, pid }: FlowInfo): boolean {
   if (host !== hostname()) return false;
   try {

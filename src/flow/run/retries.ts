@@ -5,21 +5,21 @@ import type { Watcher } from '../report/watcher.js';
 interface RetriesOptions {
   watchers: readonly Watcher[];
   random: () => number;
-  /** Puts it back into the line; uncharged, the attempt does not count. */
+  /** Queues the task again; if `uncharged`, the attempt does not count. */
   again: (task: NodeTask, uncharged: boolean) => void;
 }
 
-/** Workers a node may take down with it. */
+/** How many workers may crash while running a node before it fails. */
 const MAX_CRASHES = 3;
 
-/** Attempts that failed, and those that rest until the next one. */
+/** Counts failed attempts and keeps the tasks that wait for their next one. */
 export class Retries {
   readonly #crashes = new Map<string, number>();
   readonly #resting = new Map<NodeJS.Timeout, NodeTask>();
 
   constructor(private readonly options: RetriesOptions) {}
 
-  /** Whether it is tried again: at once when it died with its worker, else after a rest. */
+  /** Whether the task is retried: at once when its worker crashed, else after a delay. */
   retry(task: NodeTask, outcome: NodeOutcome): boolean {
     if (outcome.crashed) return this.#survives(task);
     const { retries, backoff } = task.spec.options;
@@ -34,7 +34,7 @@ export class Retries {
     return true;
   }
 
-  /** Ends all rests; whose they were. */
+  /** Cancels all retry delays and returns their tasks. */
   drop(): NodeTask[] {
     const tasks = [...this.#resting.values()];
     for (const timer of this.#resting.keys()) clearTimeout(timer);

@@ -15,26 +15,26 @@ import { Retries } from './retries.js';
 export interface RunSetup {
   graph: Graph;
   weights: Float64Array;
-  /** How many slots this process has. */
+  /** Number of slots in this process. */
   slots: number;
   journal: Journal;
-  /** Results have to survive this process: they must be JSON. */
+  /** Results must outlive this process, so they must be JSON. */
   durable: boolean;
   executors: Record<'shell' | 'function' | 'queue', Executor>;
   remote?: RemoteExecutor;
   cache?: Cache;
   keepGoing: boolean;
   watchers: readonly Watcher[];
-  /** Ends of an earlier run that still hold. */
+  /** Completions of an earlier run that are still valid. */
   restored?: ReadonlyMap<string, NodeEnd>;
-  /** Only these nodes. */
+  /** Runs only these nodes. */
   only?: ReadonlySet<number>;
   random?: () => number;
 }
 
-/** Ends written down together at most. */
+/** Most completions in one journal write. */
 const BATCH = 1_000;
-/** How long nodes may follow each other before the event loop gets a turn, in milliseconds. */
+/** How long the run may start nodes in a row before it yields to the event loop, in milliseconds. */
 const SLICE = 5;
 /** Its `then` is a microtask that costs less than `queueMicrotask`. */
 const RESOLVED = Promise.resolve();
@@ -48,7 +48,7 @@ export class Run {
   readonly counts = { done: 0, failed: 0, skipped: 0, cancelled: 0, cached: 0 };
   readonly startedAt = now();
   readonly attempts: Uint16Array;
-  /** What failed nodes said. */
+  /** Error messages of failed nodes. */
   readonly errors = new Map<number, string>();
   readonly #setup: RunSetup;
   readonly #parts = new Map<number, MapItems>();
@@ -87,7 +87,7 @@ export class Run {
     if (setup.remote) setup.remote.onRoom = () => this.#soon();
   }
 
-  /** Why everything was stopped, if it was. */
+  /** Why the run was stopped, if it was. */
   get halted(): string | undefined {
     return this.#halted;
   }
@@ -105,7 +105,7 @@ export class Run {
     await this.#finished;
   }
 
-  /** Stops what runs and starts nothing more; what did not end runs again when the flow is resumed. */
+  /** Stops running nodes and starts no more. Nodes that did not finish run again when the flow is resumed. */
   halt(why: string): void {
     if (this.#halted !== undefined) return;
     this.#halted = why;
@@ -114,7 +114,7 @@ export class Run {
     this.#soon();
   }
 
-  /** The run cannot go on: it ends with this error. */
+  /** Ends the run with this error. */
   abort(error: Error): void {
     this.halt(error.message);
     this.#finish(error);
@@ -137,7 +137,7 @@ export class Run {
     }
   }
 
-  /** Many ends of one turn share one write and one round of starts. */
+  /** Completions of the same event loop turn share one write and one round of starts. */
   #soon(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -162,7 +162,7 @@ export class Run {
     if (!busy) this.#finish();
   }
 
-  /** Starts the best node there is a place for; false when there is none. */
+  /** Starts the best ready node that fits into a free slot; false when there is none. */
   #next(): boolean {
     const node = this.scheduler.next();
     if (node >= 0) {
@@ -213,7 +213,7 @@ export class Run {
     outcome.then(late, (error: Error) => late({ exit: 1, error: error.message, fatal: true }));
   }
 
-  /** An attempt is over: the node has ended, or rests until its next attempt. */
+  /** Handles the end of an attempt: the node has finished, or waits for its next attempt. */
   #over(task: NodeTask, outcome: NodeOutcome, cached: boolean): void {
     const { node } = task;
     this.scheduler.free(node, task.here);
@@ -263,12 +263,12 @@ export class Run {
     if (!this.#setup.keepGoing && !this.scheduler.stopped) this.#stop(false);
   }
 
-  /** Once the flow is stopped nothing starts again but what died with its worker: nobody can say that it failed. */
+  /** After a stop, only nodes whose worker crashed are started again, because nobody knows whether those failed. */
   #mayRetry(outcome: NodeOutcome): boolean {
     return outcome.crashed === true || !this.scheduler.stopped;
   }
 
-  /** What waits or rests for a further attempt is given up too; parts of nodes that map wait in the same lines. */
+  /** Also gives up nodes that wait for a retry. Parts of map nodes wait in the same queues. */
   #stop(everything: boolean): void {
     const waiting = this.scheduler.stop(everything).filter((node) => !this.#parts.has(node));
     for (const { node, part } of this.#retries.drop()) {
@@ -306,7 +306,7 @@ export class Run {
     this.#soon();
   }
 
-  /** It was stopped with everything else: not written down, so that it runs again. */
+  /** The task was stopped together with the run. It is not recorded, so that it runs again. */
   #abandon(task: NodeTask): void {
     if (task.part !== undefined) {
       const parts = this.#parts.get(task.node)!;

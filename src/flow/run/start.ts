@@ -20,15 +20,15 @@ import { claimFlow, journalOf } from './resume.js';
 import { Run } from './run.js';
 
 export interface StartOptions {
-  /** Nodes at once in this process. */
+  /** How many nodes run at once in this process. */
   slots: number;
-  /** Where the flow is written down, and where workers join; absent: nowhere. */
+  /** Where the flow is recorded and workers join; absent: nowhere. */
   store?: string;
-  /** The flow has no store of its own: `store` is in this place, and nobody else looks for work there. */
+  /** Set for a flow without its own store: `store` is in this location, and no other workers look for work there. */
   localState?: LocalState;
   /** The file the flow came from. */
   file?: string;
-  /** A module whose functions run in processes of their own. */
+  /** A module whose functions run in child processes. */
   module?: string;
   cwd?: string;
   keepGoing?: boolean;
@@ -40,10 +40,10 @@ export interface StartOptions {
   watchers?: readonly Watcher[];
 }
 
-/** How often a runner says that it lives, in milliseconds. */
+/** Interval at which the runner renews its hold on the flow, in milliseconds. */
 const BEAT = 1_000;
 
-/** A flow made ready to run: everything it needs is open, nothing has been started. */
+/** A flow that is ready to run: all resources are open, no node has started. */
 export class Started {
   constructor(
     readonly run: Run,
@@ -51,12 +51,12 @@ export class Started {
     private readonly parts: Parts,
   ) {}
 
-  /** Runs to the end; the state the flow is in then. */
+  /** Runs to the end and returns the final state of the flow. */
   async finish(): Promise<FlowState> {
     const { journal, cache, launchers, watchers, engine } = this.parts;
     const timer = setInterval(() => void this.#beat(), BEAT);
     let failure: Error | undefined;
-    /** Whatever fails, the rest is closed all the same, and the first failure is told. */
+    /** Closes everything even if a step fails, and reports the first failure. */
     const attempt = async (work: () => unknown) => {
       try {
         await work();
@@ -88,13 +88,13 @@ export class Started {
   }
 
   async #beat(): Promise<void> {
-    const held = await this.parts.journal.hold().catch(() => 'held' as const); // tried again soon
+    const held = await this.parts.journal.hold().catch(() => 'held' as const); // retried at the next interval
     if (held === 'cancel') this.run.halt(CANCELLED);
     if (held === 'lost')
       this.run.abort(new CroreError('LEASE_LOST', `flow '${this.info.id}' was taken over by another runner`));
   }
 
-  /** Offers that nobody took are of no use to anybody; of an interrupted flow, what runs remote may be used later. */
+  /** Removes jobs that no worker took. After an interruption they stay, because a later run can use what runs remotely. */
   async #clean(engine: Engine): Promise<void> {
     const over = this.run.halted === undefined || this.run.halted === CANCELLED;
     if (over && this.parts.remote?.seen) await engine.store.obliterate(queueOf(this.info.id)).catch(() => {});
@@ -115,7 +115,7 @@ interface Parts {
   close: () => Promise<void>;
 }
 
-/** Opens what a run needs, takes up what an earlier one has done, and hands over a run that has not begun. */
+/** Opens what a run needs, loads the results of earlier runs, and returns a run that has not started. */
 export async function startFlow(graph: Graph, options: StartOptions): Promise<Started> {
   const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only));
   const kinds = new Set(graph.specs.map(({ work }) => work.kind));
@@ -182,7 +182,7 @@ export function findNode(graph: Graph, id: string): number {
   return node;
 }
 
-/** Loaded where there is a store that others can join, and where nodes are cached: a small flow starts without. */
+/** Loaded only for a store that others can join and for cached nodes, so that a small flow starts without it. */
 async function openEngine(url: string): Promise<Engine> {
   const [{ Engine }, { openStore }] = await Promise.all([
     import('../../engine/engine.js'),

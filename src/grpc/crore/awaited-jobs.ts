@@ -1,8 +1,8 @@
-/** Waiters ask again every second: an id that nobody has asked for in this time is no longer awaited. */
+/** Waiting clients ask again every second: an id not asked for in this time is no longer awaited. */
 const TTL = 10_000;
 const MOST = 100_000;
 
-/** Ids whose end somebody behind this server waits for: the ends of all others are nobody's business on the wire. */
+/** Ids of jobs that a client of this server waits for: only the ends of these are sent. */
 export class AwaitedJobs {
   readonly #until = new Map<string, number>();
 
@@ -10,7 +10,7 @@ export class AwaitedJobs {
     const until = performance.now() + TTL;
     for (const id of ids) {
       const key = `${queue}\0${id}`;
-      this.#until.delete(key); // to the end of the line: the first is always the oldest
+      this.#until.delete(key); // re-inserted at the end, so that the first entry is always the oldest
       this.#until.set(key, until);
     }
     this.#forget();

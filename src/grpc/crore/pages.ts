@@ -3,27 +3,27 @@ import type { JobPage, ListOptions, Store } from '../../store/store.js';
 import { ClaimSize } from '../claim-size.js';
 import { CallError } from '../status.js';
 
-/** Bytes of the jobs of one answer; one job alone may have more. */
+/** Maximum bytes of jobs in one response; a single job may be larger. */
 export const MOST_ANSWERED = 16 * 1024 * 1024;
-/** The largest message that leaves this server. */
+/** The largest message this server sends. */
 export const LARGEST_ANSWER = 64 * 1024 * 1024;
-/** Jobs read at once while nothing is known about their sizes, and later. */
+/** How many jobs to read at once while their sizes are unknown, and afterwards. */
 const FIRST = 16;
 const MOST = 200;
 const OVERHEAD = 300;
 
-/** Jobs that go into one answer, read in portions and counted before there are too many of them in memory. */
+/** Collects the jobs of one response, read in portions and measured before too many of them are in memory. */
 class Answer<T> {
   readonly all: T[] = [];
   readonly #claimSize = new ClaimSize(MOST_ANSWERED);
   #bytes = 0;
 
-  /** How many to read next, of so many. */
+  /** How many of the remaining jobs to read next. */
   next(left: number): number {
     return Math.min(left, this.all.length === 0 ? FIRST : MOST, this.#claimSize.room(this.#bytes, 0));
   }
 
-  /** How many of these fit; the first of an answer does in any case, if it can be sent at all. */
+  /** How many of these fit; the first job of a response always does, if it can be sent at all. */
   fitting(jobs: readonly (Job | undefined)[]): number {
     let bytes = this.#bytes;
     const cut = jobs.findIndex((job, i) => {
@@ -49,7 +49,7 @@ class Answer<T> {
   }
 }
 
-/** A page of at most `limit` jobs, and of fewer where they would be too large; its cursor goes on from there. */
+/** A page of at most `limit` jobs, or fewer if they would be too large; its cursor continues from there. */
 export async function listFitting(store: Store, queue: string, options: ListOptions): Promise<JobPage> {
   const answer = new Answer<Job>();
   let { cursor } = options;
@@ -59,7 +59,7 @@ export async function listFitting(store: Store, queue: string, options: ListOpti
     let page = await store.list(queue, { ...options, cursor, limit });
     const fits = answer.fitting(page.jobs);
     if (fits < page.jobs.length) {
-      // A cursor behind the last that fits is what a page of that length has.
+      // Reading a page of exactly that length yields the cursor behind the last job that fits.
       if (fits > 0) page = await store.list(queue, { ...options, cursor, limit: fits });
       return { jobs: [...answer.all, ...(fits > 0 ? page.jobs : [])], cursor: fits > 0 ? page.cursor : cursor };
     }
@@ -69,7 +69,7 @@ export async function listFitting(store: Store, queue: string, options: ListOpti
   }
 }
 
-/** The jobs of these ids, in their order, and only the first of them where all would be too large. */
+/** The jobs with these ids, in order, or only the first of them if all would be too large. */
 export async function getFitting(store: Store, queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
   const answer = new Answer<Job | undefined>();
   while (answer.all.length < ids.length) {

@@ -9,11 +9,11 @@ interface Hooks {
   work: () => void;
   cancelled: (token: string) => void;
   lost: (queue: StreamQueue) => void;
-  /** Something may have been missed. */
+  /** Called when signals may have been missed. */
   reset: (queue: StreamQueue) => void;
 }
 
-/** One queue of a worker's stream: its session, and what is known about whether there is work. */
+/** One queue of a worker's stream: its session, and whether it may have work. */
 export class StreamQueue {
   #session: WorkerSession;
   #unsubscribe = () => {};
@@ -36,7 +36,7 @@ export class StreamQueue {
     return this.#session;
   }
 
-  /** A claim may find something. */
+  /** Whether a claim may find something. */
   get open(): boolean {
     return this.#trigger.isOpen && this.#trigger.claims === 0 && !this.#closed;
   }
@@ -51,7 +51,7 @@ export class StreamQueue {
     this.#trigger.wake();
   }
 
-  /** After a session is lost its name must not be used again. */
+  /** A lost session's name must not be used again. */
   async rejoin(): Promise<void> {
     this.hooks.lost(this);
     const { worker } = this.#session;
@@ -59,7 +59,7 @@ export class StreamQueue {
     await this.join();
   }
 
-  /** What there is, up to n; nothing when the store does not answer. */
+  /** Claims up to n entries; returns none when the store does not answer. */
   async claim(n: number): Promise<Entry[]> {
     const { engine, log } = this.context;
     try {

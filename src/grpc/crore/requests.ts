@@ -9,7 +9,7 @@ import { NeedPolicy } from '../../proto/crore/v1/job_pb.js';
 import { MODES, SCOPES, toBackoff, toBody, toLease, toMs, toTime } from '../../store/grpc/codec.js';
 import { type Capacity, MAX_BATCH } from '../../store/store.js';
 
-/** What callers send, checked before anything happens. */
+/** Validates requests before anything happens. */
 
 export function queueName(name: string): string {
   return checkName(name, 'queue name');
@@ -22,7 +22,7 @@ export function idsOf(ids: readonly string[]): readonly string[] {
   return ids;
 }
 
-/** JSON has to be JSON: every other door will read it. */
+/** JSON has to be valid, because every other interface will read it. */
 export function bodyOf(body: pb.Body | undefined, what: string, limit: number): Body | undefined {
   const known = toBody(body);
   if (known === undefined) return undefined;
@@ -89,7 +89,7 @@ export function limitsOf(limits: WireLimits | undefined): Capacity {
   return { count: whole(limits?.count), bytes: whole(limits?.bytes) };
 }
 
-/** Tokens of both stores, whole: a piece of one must not pass for it. */
+/** Matches the complete tokens of both stores: a part of one must not be accepted. */
 const TOKEN = /^\d+\.(?:\d+-\d{3}\.[\w-]{12}|\d+\.\d+\.[\w-]{12}\.[0-9a-z]+)$/;
 
 export function checkToken(token: string): string {

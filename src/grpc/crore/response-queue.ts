@@ -5,12 +5,12 @@ import { ClaimSize } from '../claim-size.js';
 
 type Response = MessageInitShape<typeof WorkResponseSchema>;
 
-/** Answers a slow reader may leave lying before its requests are read no further. */
+/** How many responses may wait for a slow reader before the server stops reading its requests. */
 const MOST = 5_000;
-/** Jobs of one message, so that it stays below what clients accept by default. */
+/** Maximum bytes of jobs in one message, so that it stays below what clients accept by default. */
 const MOST_BYTES = 2 * 1024 * 1024;
 
-/** What waits to go to a worker: all that has gathered goes as one message. */
+/** Responses waiting to be sent to a worker; everything that has accumulated is sent as one message. */
 export class ResponseQueue {
   readonly #claimSize = new ClaimSize(MOST_BYTES);
   #opened: Response['opened'];
@@ -24,7 +24,7 @@ export class ResponseQueue {
   #tell = () => {};
   #room = () => {};
 
-  /** `taken` hears whenever something has gone to the reader. */
+  /** `taken` is called whenever something was sent to the reader. */
   constructor(private readonly taken: () => void) {}
 
   opened(worker: string, lease: NonNullable<Response['opened']>['lease']): void {
@@ -32,7 +32,7 @@ export class ResponseQueue {
     this.#tell();
   }
 
-  /** How many more jobs may be claimed for the reader, besides those asked for. */
+  /** How many more jobs may be claimed for the reader, besides those already requested. */
   space(asked: number): number {
     return this.#claimSize.room(this.#bytes, asked);
   }
@@ -48,7 +48,7 @@ export class ResponseQueue {
     this.#tell();
   }
 
-  /** Tokens of the jobs that have not gone to the reader. */
+  /** Tokens of the jobs not yet sent to the reader. */
   unsent(): string[] {
     return this.#jobs.map(({ token }) => token);
   }
@@ -68,7 +68,7 @@ export class ResponseQueue {
     this.#tell();
   }
 
-  /** Ends the stream after what waits, with an error or without. */
+  /** Ends the stream after the waiting responses, with or without an error. */
   end(failure?: unknown): void {
     this.#failure ??= failure;
     this.#over = true;

@@ -35,7 +35,7 @@ const CATCH_UPS: readonly (CatchUp | undefined)[] = [undefined, 'skip', 'last', 
 const LONGEST_RECORD = 86_400_000;
 const LONGEST_DEFINITION = 8 * 1024 * 1024;
 
-/** The calls about limits, schedules and events. */
+/** The calls for limits, schedules and events. */
 export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof Crore>, Calls> {
   const { engine } = context;
   const { store } = engine;
@@ -109,7 +109,7 @@ function scheduleOf({ engine, limits }: ServerContext, request: ScheduleRequest)
   return { name, queue, definition: text, since, next: first };
 }
 
-/** One that an engine of a client has made. */
+/** Validates a schedule built by a client's engine. */
 function checkedSchedule(schedule: Schedule, now: number): Schedule {
   if (schedule.definition.length > LONGEST_DEFINITION)
     throw new CroreError('PAYLOAD_TOO_LARGE', 'a schedule is too large');

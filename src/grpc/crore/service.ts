@@ -29,10 +29,10 @@ import { listenTo } from './signal-stream.js';
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
 const LONGEST_LEASE = 86_400_000;
 const LONGEST_CURSOR = 4_096;
-/** Read with their payloads, though only their ids are wanted. */
+/** How many dead jobs to read at once: they come with their payloads, though only the ids are needed. */
 const DEAD_AT_ONCE = 50;
 
-/** Every call of crore.v1 but the worker stream: decode, one call of the engine or store, encode. */
+/** Every call of crore.v1 except the worker stream: decodes, makes one call to the engine or store, and encodes. */
 export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Crore>, 'work'> {
   const { engine, limits } = context;
   const { store } = engine;
@@ -183,7 +183,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
   };
 }
 
-/** As many entries as a message should carry; the rest goes back to the front. */
+/** Keeps as many entries as one message should hold; returns the rest to the front of the queue. */
 async function fitting({ engine }: ServerContext, queue: string, entries: Entry[]): Promise<Entry[]> {
   let bytes = 0;
   const cut = entries.findIndex(({ job, task }, i) => {
@@ -238,7 +238,7 @@ async function statsOf({ engine }: ServerContext, name: string) {
   };
 }
 
-/** Does something to these dead jobs, or to all of a queue, page by page; how many it was done to. */
+/** Applies an action to these dead jobs, or to all dead jobs of a queue, page by page; returns how many it affected. */
 async function onDead(
   { engine }: ServerContext,
   queue: string,
@@ -256,7 +256,7 @@ async function onDead(
   }
 }
 
-/** Only dead ones: other ended jobs keep their records. */
+/** Removes dead jobs only: other ended jobs keep their records. */
 async function removeDead({ engine }: ServerContext, queue: string, ids: readonly string[]): Promise<boolean[]> {
   const jobs = await engine.store.get(queue, ids);
   const dead = ids.filter((_id, i) => jobs[i]?.state === 'dead');

@@ -9,7 +9,7 @@ import { bodyOf } from './requests.js';
 
 const LONGEST_ERROR = 4_096;
 
-/** What became of an added job, on the wire. */
+/** The outcomes of adding a job, on the wire. */
 export const ADD_OUTCOMES = {
   created: AddOutcome.CREATED,
   duplicate: AddOutcome.DUPLICATE,
@@ -24,7 +24,7 @@ export interface Judge {
   limit: number;
 }
 
-/** What a worker's word about an entry means for the store. */
+/** Translates a worker's report about an entry into a settlement. */
 export function settlementFor(entry: Entry, settle: WorkRequest_Settle, judge: Judge): Settlement {
   return settlementOf(entry, outcomeOf(entry.job ?? CLAIMED_TASK, settle, judge), judge.now);
 }

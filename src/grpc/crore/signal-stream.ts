@@ -1,7 +1,7 @@
 import type { Signal, Store } from '../../store/store.js';
 import type { AwaitedJobs } from './awaited-jobs.js';
 
-/** Signals that wait for a slow listener; beyond it a `reset` stands for all of them. */
+/** How many signals may wait for a slow listener; above this, one `reset` replaces them all. */
 const MOST = 1_000;
 
 interface Heard {
@@ -14,7 +14,7 @@ interface Heard {
 
 const nothing = (): Heard => ({ work: false, reset: false, events: false, finished: [], cancelled: [] });
 
-/** Signals of a queue, gathered while the listener is busy. */
+/** Streams the signals of a queue, collecting them while the listener is busy. */
 export async function* listenTo(
   store: Store,
   awaited: AwaitedJobs,

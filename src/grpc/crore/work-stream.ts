@@ -29,7 +29,7 @@ interface Held {
   entry: Entry;
 }
 
-/** A worker's stream: it says how many jobs it can take, and settles each with its token. */
+/** A worker's stream: the worker says how many jobs it can take, and settles each with its token. */
 export class WorkStream {
   readonly #responses = new ResponseQueue(() => this.#claim());
   readonly #held = new Map<string, Held>();
@@ -41,7 +41,7 @@ export class WorkStream {
   #seenAt = performance.now();
   #heartbeatAt = 0;
   #draining = false;
-  /** The worker said goodbye. */
+  /** The worker ended its side of the stream properly. */
   #clean = false;
   #over = false;
 
@@ -66,7 +66,7 @@ export class WorkStream {
     }
   }
 
-  /** Hands out nothing more; ends when everything in hand is settled. */
+  /** Delivers nothing more; ends when everything held is settled. */
   drain(): void {
     this.#draining = true;
     if (this.#held.size === 0) this.cut();
@@ -83,7 +83,7 @@ export class WorkStream {
         await this.#take(request);
         await this.#responses.room();
       }
-      // A stream that breaks off ends its requests a moment before it says so.
+      // A broken stream ends its requests a moment before it reports the error.
       await new Promise((resolve) => setTimeout(resolve, HESITATION));
       this.#clean = !this.#over && !signal.aborted;
       this.#responses.end();
@@ -126,11 +126,11 @@ export class WorkStream {
         if (this.#held.delete(token)) this.#responses.cancelled(token);
       },
       lost: (queue) => this.#lost(queue),
-      reset: (queue) => void this.#compare(queue).catch(() => {}), // settling tells, at the latest
+      reset: (queue) => void this.#compare(queue).catch(() => {}), // settling reveals the loss at the latest
     });
   }
 
-  /** The session is gone and with it its leases: the worker is told to stop what it has of this queue. */
+  /** The session and its leases are lost: tells the worker to stop its jobs of this queue. */
   #lost(queue: StreamQueue): void {
     for (const [token, held] of this.#held) {
       if (held.queue !== queue) continue;
@@ -139,7 +139,7 @@ export class WorkStream {
     }
   }
 
-  /** What the store no longer counts as held here was cancelled or taken away while nobody could tell. */
+  /** Jobs that the store no longer counts as held here were cancelled or taken away while signals were missed. */
   async #compare(queue: StreamQueue): Promise<void> {
     const before = [...this.#held].filter(([, held]) => held.queue === queue).map(([token]) => token);
     if (before.length === 0) return;
@@ -150,7 +150,7 @@ export class WorkStream {
     }
   }
 
-  /** The queues take turns; nothing is claimed for a worker that has not been heard of for a whole lease. */
+  /** Claims from the queues in turn; claims nothing for a worker that has sent nothing for a whole lease. */
   #claim(): void {
     if (this.#over || this.#draining) return;
     if (performance.now() - this.#seenAt > this.#lease) return;
@@ -231,7 +231,7 @@ export class WorkStream {
     await this.context.engine.store.recordProgress(held.queue.queue, held.entry.lease, { progress, log: line });
   }
 
-  /** Every message is a sign of life, passed on a few times per lease. */
+  /** Every message counts as a sign of life; it renews the session a few times per lease. */
   async #heartbeat(asked: boolean): Promise<void> {
     const now = performance.now();
     if (now - this.#heartbeatAt > this.#lease / 4) {
@@ -243,7 +243,10 @@ export class WorkStream {
     if (asked) this.#responses.heartbeat();
   }
 
-  /** After a proper goodbye everything in hand goes back at once; else what was sent keeps its leases, for it may still be worked on. */
+  /**
+   * After a proper end everything held goes back at once; otherwise jobs that were sent keep their leases, because the worker
+   * may still be working on them.
+   */
   async #leave(): Promise<void> {
     for (const token of this.#clean ? this.#held.keys() : this.#responses.unsent()) {
       const held = this.#held.get(token);
@@ -254,7 +257,7 @@ export class WorkStream {
   }
 }
 
-/** What settling needs: the payload of a job is in the store, and only a raw task may have to be written again. */
+/** What settling needs: a job's payload is in the store, and only a raw task may have to be written again. */
 function withoutPayload(entry: Entry): Entry {
   return entry.job ? { lease: entry.lease, job: { ...entry.job, payload: '' } } : entry;
 }

@@ -1,8 +1,8 @@
 import { CallError } from '../status.js';
 
 /**
- * Counts the bytes of requests that are kept in memory, unfinished messages and such that are still worked on: those of one connection,
- * which also count for the whole server.
+ * Counts the request bytes held in memory, of unfinished messages and of messages still being processed, per connection; they
+ * also count towards the whole server.
  */
 export class ByteBudget {
   #used = 0;
@@ -17,7 +17,7 @@ export class ByteBudget {
     return this.#used;
   }
 
-  /** Refuses the call that wants more than is left. */
+  /** Throws for a call that needs more than is left. */
   take(bytes: number): void {
     if (this.#used + bytes > this.limit) {
       const text = `requests of ${this.what} take ${this.#used} bytes, ${bytes} more are over the limit of ${this.limit}`;
@@ -32,7 +32,7 @@ export class ByteBudget {
     return this.#used >= this.limit || this.parent?.isFull === true;
   }
 
-  /** Counts what is there already: whoever does so reads on only when there is room again. */
+  /** Counts bytes that are already in memory: the caller must stop reading until there is room again. */
   add(bytes: number): void {
     this.#used += bytes;
     this.parent?.add(bytes);

@@ -4,10 +4,10 @@ import type { ByteBudget } from './byte-budget.js';
 import { LONGEST_TIMEOUT, timeoutOf } from './timeout.js';
 
 const HEADERS = { ':status': 200, 'content-type': 'application/grpc+proto', 'grpc-accept-encoding': 'identity' };
-/** A caller that was refused in mid-stream and goes on sending is cut off after this. */
+/** A caller that was refused mid-stream and keeps sending is cut off after this time. */
 const LINGER = 100;
 
-/** One gRPC call on a bare HTTP/2 stream: headers, packed messages, one status at the end. */
+/** One gRPC call on a plain HTTP/2 stream: headers, framed messages, one status at the end. */
 export class Call {
   #opened = false;
   #ended = false;
@@ -16,12 +16,12 @@ export class Call {
   constructor(
     readonly stream: ServerHttp2Stream,
     readonly headers: IncomingHttpHeaders,
-    /** The same as they came: name, value, name, value … */
+    /** The headers as received: name, value, name, value … */
     readonly rawHeaders: readonly string[],
-    /** Where its unfinished messages are counted. */
+    /** Counts the bytes of its unfinished messages. */
     readonly budget: ByteBudget,
   ) {
-    stream.on('error', () => {}); // 'close' follows and says all there is to say
+    stream.on('error', () => {}); // 'close' follows and is handled
     stream.once('close', () => clearTimeout(this.#deadline));
   }
 
@@ -29,13 +29,13 @@ export class Call {
     return this.#ended || this.stream.destroyed || this.stream.closed;
   }
 
-  /** Calls `late` when the caller's own deadline passes. */
+  /** Calls `late` when the caller's deadline passes. */
   onDeadline(late: () => void): void {
     const ms = timeoutOf(String(this.headers['grpc-timeout'] ?? ''));
     if (ms <= LONGEST_TIMEOUT) this.#deadline = setTimeout(late, ms).unref();
   }
 
-  /** Hands on what the caller sends, chunk by chunk, until the call ends. */
+  /** Passes on what the caller sends, chunk by chunk, until the call ends. */
   listen(read: (chunk: Buffer) => void): void {
     this.stream.on('data', (chunk: Buffer) => {
       if (!this.#ended) read(chunk);
@@ -50,14 +50,16 @@ export class Call {
     this.stream.resume();
   }
 
-  /** Sends the headers, so that the caller knows it was let in. */
+  /** Sends the headers, so that the caller knows it was accepted. */
   open(): void {
     if (this.#opened || this.ended) return;
     this.#opened = true;
     this.stream.respond(HEADERS, { waitForTrailers: true });
   }
 
-  /** Writes framed messages; false when the caller reads too slowly. `flushed` hears once, with an error or without. */
+  /**
+   * Writes framed messages; returns false when the caller reads too slowly. `flushed` is called once, with or without an error.
+   */
   send(frames: Buffer, flushed?: (error?: Error | null) => void): boolean {
     this.open();
     return this.stream.write(frames, flushed);
@@ -78,7 +80,7 @@ export class Call {
     this.#letGo();
   }
 
-  /** What still comes is read and dropped for a moment: the caller has to have room to hear the status. */
+  /** Reads and drops further data for a moment, so that the caller is able to receive the status. */
   #letGo(): void {
     const { stream } = this;
     if (stream.readableEnded) return;

@@ -2,23 +2,23 @@ import { CallError } from '../status.js';
 import type { ByteBudget } from './byte-budget.js';
 import { GrowingBuffer } from './growing-buffer.js';
 
-/** Before each message: a flag for compression and four bytes of length. */
+/** Header of each message: a compression flag and four bytes of length. */
 export const HEAD = 5;
 
 export interface FrameRules {
-  /** Bytes of a message. */
+  /** Maximum bytes of a message. */
   limit: number;
   budget: ByteBudget;
-  /** Whether messages may be compressed; whoever takes them unpacks them. */
+  /** Whether messages may be compressed; the receiver decompresses them. */
   compressed?: boolean;
 }
 
 /**
- * Cuts what arrives into messages. They are handed out where they lie in the chunk, with no copy and no promise each; the head stands
- * in front of each. One that spans chunks is gathered first, and one over the limit is refused before that.
+ * Splits incoming data into messages. They are passed on in place, as parts of the chunk with their header in front, without a
+ * copy or a promise each. A message that spans chunks is assembled first, and one over the limit is refused before that.
  */
 export class FrameReader {
-  /** The head and the bytes so far of a message that spans chunks. */
+  /** The header and the bytes so far of a message that spans chunks. */
   readonly #partial: GrowingBuffer;
 
   constructor(
@@ -28,7 +28,7 @@ export class FrameReader {
     this.#partial = new GrowingBuffer(rules.budget);
   }
 
-  /** Something has begun and not ended. */
+  /** Whether a message has begun and not ended. */
   get partial(): boolean {
     return this.#partial.length > 0;
   }
@@ -44,12 +44,12 @@ export class FrameReader {
     if (at < chunk.length) this.#partial.append(chunk, at, chunk.length);
   }
 
-  /** Forgets a message that will not be finished. */
+  /** Drops a message that will not be finished. */
   close(): void {
     this.#partial.clear();
   }
 
-  /** Adds what a chunk has of the message that began before it; says where the next one begins. */
+  /** Adds a chunk's part of the message that began before it; returns where the next one begins. */
   #complete(chunk: Buffer): number {
     const partial = this.#partial;
     const head = Math.min(Math.max(0, HEAD - partial.length), chunk.length);
@@ -74,7 +74,7 @@ export class FrameReader {
   }
 }
 
-/** One message with its head. */
+/** One message with its header. */
 export function frame(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(HEAD + message.length);
   framed[0] = 0;

@@ -1,10 +1,10 @@
 import type { ByteBudget } from './byte-budget.js';
 
-/** Room at first; it grows with the bytes that arrive, not with those that are announced. */
+/** Initial size; it grows with the bytes that arrive, not with the announced length. */
 const FIRST_ROOM = 4_096;
 const NO_BYTES = Buffer.alloc(0);
 
-/** Gathers pieces of any size into one buffer, counted in a budget: many tiny pieces cost no more than their bytes. */
+/** Collects pieces of any size in one buffer, counted in a budget: many tiny pieces cost no more than their bytes. */
 export class GrowingBuffer {
   #buffer = NO_BYTES;
   #length = 0;
@@ -15,7 +15,7 @@ export class GrowingBuffer {
     return this.#length;
   }
 
-  /** What has been gathered; valid until the next piece. */
+  /** The bytes collected so far; valid until the next piece. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length);
   }
@@ -27,7 +27,7 @@ export class GrowingBuffer {
     this.#length = length;
   }
 
-  /** Hands the bytes over and begins anew. */
+  /** Returns the bytes and starts over. */
   take(): Buffer {
     const taken = this.bytes;
     this.clear();

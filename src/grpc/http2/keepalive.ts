@@ -1,18 +1,18 @@
 import { constants, type ServerHttp2Session } from 'node:http2';
 import type { Log } from '../context.js';
 
-/** Bytes that a call, and all calls of a connection together, may have on their way to us. */
+/** Flow-control window in bytes: of one call, and of all calls of a connection together. */
 export const CALL_WINDOW = 256 * 1024;
 const CONNECTION_WINDOW = 1024 * 1024;
 
 export interface Keepalive {
   /** Time between pings. */
   every: number;
-  /** How long an answer may take. */
+  /** How long a reply may take. */
   timeout: number;
 }
 
-/** The connections of a server: each is pinged, and one that does not answer is closed. */
+/** The connections of a server: pings each, and closes one that does not reply. */
 export class Connections {
   readonly #all = new Set<ServerHttp2Session>();
 
@@ -32,7 +32,7 @@ export class Connections {
       said = code === constants.NGHTTP2_NO_ERROR || code === constants.NGHTTP2_CANCEL;
     });
     session.on('error', (error) => {
-      // A client that goes of its own will says so: no trouble for an operator to read of.
+      // A client that disconnects on purpose says so: nothing an operator needs to know.
       if (!said) this.log.warn({ why: error.message, peer }, 'a connection was closed');
     });
     const timer = setInterval(() => this.#ping(session, peer), this.keepalive.every).unref();
@@ -43,11 +43,11 @@ export class Connections {
     try {
       session.setLocalWindowSize(CONNECTION_WINDOW);
     } catch {
-      // it went away before it had begun
+      // it disconnected before it had started
     }
   }
 
-  /** Lets calls finish and takes no new ones. */
+  /** Lets calls finish and accepts no new ones. */
   close(): void {
     for (const session of this.#all) session.close();
   }

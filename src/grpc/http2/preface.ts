@@ -11,14 +11,14 @@ const ANSWER = [
   '',
   WORDS,
 ].join('\r\n');
-/** How long an answer to somebody who speaks something else may take to be read. */
+/** How long a client that does not speak HTTP/2 may take to read the reply. */
 const LINGER = 1_000;
 
 export type Greeting = 'http2' | 'http1' | 'other' | 'late';
 
 /**
- * Reads the first bytes of a connection and leaves them there. A client that speaks HTTP/1.1 is told so; whoever sends anything else, or
- * not enough within `ms`, is cut off.
+ * Reads the first bytes of a connection without consuming them. A client that speaks HTTP/1.1 gets a reply saying so; a client
+ * that sends anything else, or not enough within `ms`, is cut off.
  */
 export function expectPreface(socket: Socket, ms: number, done: (greeting: Greeting) => void): void {
   let seen: Buffer = Buffer.alloc(0);

@@ -14,18 +14,18 @@ import { readResult, type WireResult } from './reader.js';
 import { Window } from './window.js';
 import { JobWriter } from './writer.js';
 
-/** Most unreported jobs of a worker, however fast it reports. */
+/** Maximum number of unreported jobs of a worker, however fast it reports. */
 const MOST_UNREPORTED = 2_000;
-/** Jobs that may be on their way to a worker of which nothing is known yet, and at most; it grows with what the worker reads. */
+/** How many jobs may be in flight to a worker, at first and at most; the number grows with what the worker reads. */
 const FIRST_FLYING = 4;
 const MOST_FLYING = 512;
-/** Bytes that a worker may leave unread. */
+/** How many bytes a worker may leave unread. */
 const MOST_BYTES = 256 * 1024;
 
 interface Hooks {
-  /** The stream is over. */
+  /** Called when the stream is over. */
   left: (consumer: Consumer) => void;
-  /** A report about a name that this worker does not offer. */
+  /** Called for a report about a name that this worker does not offer. */
   foreign: (result: WireResult) => void;
 }
 
@@ -36,7 +36,7 @@ interface Flight {
   writtenAt: number;
 }
 
-/** A worker's stream: jobs go out as it has room, reports come in. */
+/** A worker's stream: delivers jobs as the worker has room, and receives its reports. */
 export class Consumer implements JobReceiver {
   asked = 0;
   readonly #window = new Window(MOST_UNREPORTED);
@@ -44,9 +44,12 @@ export class Consumer implements JobReceiver {
   readonly #writer = new JobWriter();
   readonly #deadlines = new Deadlines<DeliveredJob>((held) => this.#expire(held));
   readonly #out = new Set<DeliveredJob>();
-  /** Written and not yet on the wire, oldest first: given back when the worker goes away first, or does not read for too long. */
+  /**
+   * Written but not yet sent, oldest first: returned to the queue when the worker disconnects first, or does not read for too
+   * long.
+   */
   readonly #flying = new Set<Flight>();
-  /** Given back because the worker did not read: it gets nothing new until it has read these. */
+  /** Returned because the worker did not read: it gets nothing new until it has read these. */
   readonly #stalled = new Set<Flight>();
   #flyingCount = 0;
   #mostFlying = FIRST_FLYING;
@@ -77,7 +80,7 @@ export class Consumer implements JobReceiver {
     for (const dispatcher of dispatchers.values()) dispatcher.add(this);
   }
 
-  /** Nothing it was given is still to be reported. */
+  /** No delivered job is still to be reported. */
   get idle(): boolean {
     return this.#out.size === 0 && this.#flying.size === 0;
   }
@@ -111,7 +114,7 @@ export class Consumer implements JobReceiver {
     return back;
   }
 
-  /** Takes no more jobs; ends when everything is reported. */
+  /** Accepts no more jobs; ends when everything is reported. */
   drain(): void {
     this.#leaving = true;
     if (this.idle) this.cut();
@@ -159,7 +162,7 @@ export class Consumer implements JobReceiver {
     });
   }
 
-  /** One timer for the oldest of what is on its way. */
+  /** One timer for the oldest flight. */
   #watchForStall(): void {
     if (this.#stallTimer || this.#leaving) return;
     const [oldest] = this.#flying;
@@ -188,7 +191,7 @@ export class Consumer implements JobReceiver {
     this.#mostFlying = FIRST_FLYING;
   }
 
-  /** They never left this server. */
+  /** Returns jobs that never left this server. */
   #undo({ dispatcher, entries }: Flight): void {
     for (const entry of entries) {
       const held = entry.job && dispatcher.held.get(entry.job.id);
@@ -205,7 +208,7 @@ export class Consumer implements JobReceiver {
     }
   }
 
-  /** The reports that came together count as one step of the window. */
+  /** Reports that arrived together count as one step of the window. */
   #rest(): void {
     if (this.#counted === 0) return;
     const now = performance.now();
@@ -253,7 +256,7 @@ export class Consumer implements JobReceiver {
     this.#deadlines.delete(held);
   }
 
-  /** Room again: the names take turns in using it. */
+  /** There is room again: the names take turns using it. */
   #freed(): void {
     if (this.#leaving) {
       if (this.idle && !this.call.ended && !this.call.stream.readableEnded) this.cut();
@@ -264,7 +267,7 @@ export class Consumer implements JobReceiver {
     for (let i = 0; i < all.length; i++) all[(this.#turn + i) % all.length]!.pump();
   }
 
-  /** It has said all it had to say. */
+  /** The worker has sent its last report. */
   async #goodbye(): Promise<void> {
     this.#leaving = true;
     await Promise.all([...this.dispatchers.values()].map((dispatcher) => dispatcher.reporter.flushed()));
@@ -301,7 +304,7 @@ function isReserved(entry: Entry): boolean {
   return entry.job !== undefined && entry.job.spec.reservation > 0;
 }
 
-/** A list of texts as it is; whatever another door put there as one text. */
+/** A list of texts as it is; a payload from another interface as a single text. */
 export function argsOf({
   job,
   task,

@@ -5,12 +5,12 @@ import { argsOf } from './consumer.js';
 import { executionTimeOf } from './execution-time.js';
 import { JobWriter } from './writer.js';
 
-/** A default client accepts messages of 4 MB: some room is left for what surrounds the jobs. */
+/** A client accepts messages of 4 MB by default; some of that is reserved for what surrounds the jobs. */
 const MOST_BYTES = 4 * 1024 * 1024 - 16 * 1024;
-/** Field 1 of `DeadJobs`, a message of its own. */
+/** Field 1 of `DeadJobs`, a nested message. */
 const JOBS = (1 << 3) | 2;
 
-/** A `DeadJobs` message: the newest dead jobs of all queues that fit. */
+/** A `DeadJobs` message: as many of the newest dead jobs of all queues as fit. */
 export async function deadJobsMessage(engine: Engine): Promise<Buffer> {
   const writer = new JobWriter();
   const parts: Buffer[] = [];

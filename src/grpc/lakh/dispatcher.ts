@@ -8,34 +8,34 @@ import { LiveSession } from '../../worker/live-session.js';
 import type { ServerContext } from '../context.js';
 import { Reporter } from './reporter.js';
 
-/** A main loop that stands still for this long counts as hung. */
+/** A main loop that makes no turn for this long counts as hung. */
 const HUNG = 60_000;
-/** Most entries of one claim. */
+/** Maximum number of entries in one claim. */
 const MOST = Math.min(1_000, MAX_BATCH);
 
-/** What is kept of a job while its report is awaited: enough to settle it, none of its payload. */
+/** What is kept of a job until its report arrives: enough to settle it, without its payload. */
 export interface DeliveredJob {
   lease: Lease;
   job: Pick<Job, 'attempt' | 'crashes' | 'priority' | 'spec' | 'id' | 'worker' | 'token'>;
   receiver: JobReceiver;
 }
 
-/** A worker's stream, as far as a dispatcher sees it. */
+/** A worker's stream, as a dispatcher sees it. */
 export interface JobReceiver {
-  /** How many more it can take now. */
+  /** How many more jobs it can take now. */
   room(reserved: boolean): number;
-  /** Room that is spoken for by a claim on its way. */
+  /** Room reserved for a claim in flight. */
   asked: number;
-  /** Takes entries; gives back those it cannot. */
+  /** Accepts entries; returns those it cannot take. */
   deliver(dispatcher: Dispatcher, entries: Entry[]): Entry[];
 }
 
 /**
- * Deals the jobs of one queue to the workers that offer its name, turn by turn. It claims only what workers have room for
- * at this moment: nothing is stocked here, so no worker holds up another and a backlog costs no memory.
+ * Distributes the jobs of one queue to the workers that offer its name, in turn. It claims only what the workers have room for
+ * right now: nothing is buffered here, so no worker blocks another and a backlog costs no memory.
  */
 export class Dispatcher {
-  /** By job id: handed out by this server, reservation running. */
+  /** By job id: delivered by this server, with the reservation running. */
   readonly held = new Map<string, DeliveredJob>();
   readonly reporter: Reporter;
   readonly #receivers: JobReceiver[] = [];
@@ -45,7 +45,7 @@ export class Dispatcher {
   #turn = 0;
   #scheduled = false;
   #stopped = false;
-  /** The jobs that came last had reservations; assumed at first, for such workers must not be flooded. */
+  /** Whether the latest jobs had reservations; assumed at first, because such workers must not be flooded. */
   #reserved = true;
 
   constructor(
@@ -58,7 +58,7 @@ export class Dispatcher {
     this.#unsubscribe = context.engine.store.subscribe(queue, (signal) => this.#onSignal(signal));
   }
 
-  /** There is nothing to claim as far as is known. */
+  /** As far as is known, there is nothing to claim. */
   get dry(): boolean {
     return this.#trigger.dry;
   }
@@ -81,7 +81,7 @@ export class Dispatcher {
     this.#trigger.wake();
   }
 
-  /** There may be room: looked at once per turn of the event loop. */
+  /** Called when there may be room; checked once per turn of the event loop. */
   pump(): void {
     if (this.#scheduled || this.#stopped) return;
     this.#scheduled = true;
@@ -91,7 +91,7 @@ export class Dispatcher {
     });
   }
 
-  /** Hands nothing out any more. */
+  /** Delivers nothing more. */
   stop(): void {
     this.#stopped = true;
     this.#trigger.close();
@@ -105,17 +105,17 @@ export class Dispatcher {
     await this.#session.leave();
   }
 
-  /** An entry that never reached a worker: back to the front, uncharged. */
+  /** Returns an entry that never reached a worker to the front of the queue, without counting an attempt. */
   giveBack(entry: Pick<Entry, 'lease'> & { job?: DeliveredJob['job'] | undefined }): void {
     this.reporter.settle(returnLease(entry));
   }
 
-  /** An entry without a reservation that was sent. */
+  /** Settles an entry without a reservation once it was sent. */
   done(entry: Entry): void {
     this.reporter.settle(settlementOf(entry, finish(entry.job ?? CLAIMED_TASK), () => this.context.engine.store.now()));
   }
 
-  /** The server's own session: jobs with a reservation outlive it, see SERVER_SESSION. */
+  /** Opens the server session; jobs with a reservation outlive it, see SERVER_SESSION. */
   #open(): LiveSession {
     const { engine, heartbeat, log, lease, heartbeatEvery } = this.context;
     const { queue } = this;
@@ -126,7 +126,7 @@ export class Dispatcher {
       name: `${SERVER_SESSION}${hostname()}-${process.pid}`,
       info: { host: hostname(), pid: process.pid, interface: 'lakh' },
       lease,
-      beat: heartbeatEvery,
+      heartbeatMs: heartbeatEvery,
       hung: HUNG,
       joined: () => this.wake(),
       lost: ({ worker }, why) => log.warn({ queue, worker, why }, 'the session of this server was lost'),
@@ -164,7 +164,7 @@ export class Dispatcher {
       );
   }
 
-  /** Who has room for how many, starting with whoever has waited longest. */
+  /** Which receivers have room for how many, starting with the one that has waited longest. */
   #shares(): { receiver: JobReceiver; room: number }[] {
     const shares: { receiver: JobReceiver; room: number }[] = [];
     let left = MOST;
@@ -188,7 +188,7 @@ export class Dispatcher {
     if (!this.#trigger.dry) this.pump();
   }
 
-  /** One each, round after round, while there is room. */
+  /** Deals one entry to each receiver, round after round, while there is room. */
   #deal(entries: Entry[], shares: { receiver: JobReceiver; room: number }[]): void {
     const hands = shares.map(({ receiver, room }) => ({ receiver, room, dealt: [] as Entry[] }));
     let open = hands;

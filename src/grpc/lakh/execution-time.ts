@@ -1,14 +1,14 @@
 import type { Job } from '../../job/job.js';
 import type { WireTime } from './reader.js';
 
-/** What a job was asked to wait for is kept in a header, so that whoever gets the job sees what was asked. */
+/** The requested execution time is kept in a header, so that the worker that gets the job can see it. */
 const HEADER = 'lakh-execution-time';
 
 export type ExecutionTime = { kind: 'immediate' } | ({ kind: 'delayed' | 'scheduled' } & WireTime);
 
 const IMMEDIATE: ExecutionTime = Object.freeze({ kind: 'immediate' });
 
-/** Headers for a job that is not to run at once. */
+/** Headers for a job that does not run at once. */
 export function executionHeaders(kind: 'delayed' | 'scheduled', { seconds, nanos }: WireTime): Record<string, string> {
   return { [HEADER]: `${kind} ${seconds} ${nanos}` };
 }

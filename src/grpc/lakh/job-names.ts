@@ -1,10 +1,10 @@
 import { checkName } from '../../engine/check.js';
 import { CallError } from '../status.js';
 
-/** The names in all entries `job_names` of a call's headers (name, value, name, value …), each once. */
+/** The names in all `job_names` entries of a call's headers (name, value, name, value …), without duplicates. */
 export function jobNames(headers: readonly string[], most: number): Set<string> {
   const entries = headers.filter((_value, i) => i % 2 === 1 && headers[i - 1] === 'job_names');
-  // Header values arrive as Latin-1: names may be any UTF-8.
+  // Header values arrive as Latin-1, but names may be any UTF-8.
   const text = Buffer.from(entries.join(';'), 'latin1').toString('utf8');
   const names = new Set(text.split(';').filter((name) => name !== ''));
   if (names.size === 0)

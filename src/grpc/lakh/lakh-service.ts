@@ -14,10 +14,10 @@ import type { WireResult } from './reader.js';
 const WORK = '/lakh.Lakh/Work';
 const JOIN = '/lakh.Lakh/Join';
 const GET_DEAD_JOBS = '/lakh.Lakh/GetDeadJobs';
-/** Reports about other names that may be on their way; what comes beyond is dropped, as the protocol allows for any report. */
+/** How many reports about other names may be in flight; more are dropped, as the protocol allows for any report. */
 const MOST_FOREIGN = 1_000;
 
-/** The calls of the lakh protocol, on our own framing. */
+/** The calls of the lakh protocol, with our own framing. */
 export class LakhService {
   readonly #dispatchers = new Map<string, Dispatcher>();
   readonly #producers = new Set<Producer>();
@@ -49,13 +49,13 @@ export class LakhService {
     return this.#producers.size > 0 || this.#consumers.size > 0;
   }
 
-  /** Hands out nothing more and lets streams end as soon as nothing of theirs is in hand. */
+  /** Delivers nothing more, and lets each stream end as soon as it holds no jobs. */
   drain(): void {
     for (const dispatcher of this.#dispatchers.values()) dispatcher.stop();
     for (const consumer of this.#consumers) consumer.drain();
   }
 
-  /** Ends what is left. */
+  /** Ends the remaining streams. */
   cut(): void {
     for (const producer of this.#producers) producer.cut();
     for (const consumer of this.#consumers) consumer.cut();
@@ -72,7 +72,7 @@ export class LakhService {
     call.stream.once('close', () => this.#producers.delete(producer));
   }
 
-  /** What the request holds does not matter: it is an Empty. */
+  /** The request is an Empty, so its content does not matter. */
   async #getDeadJobs(call: Call): Promise<void> {
     call.stream.resume();
     try {
@@ -119,7 +119,7 @@ export class LakhService {
     }
   }
 
-  /** Whoever reports first counts, also one that no longer offers the name; but no report brings a queue into being. */
+  /** The first report counts, even from a worker that no longer offers the name; but no report creates a queue. */
   async #foreign({ id, name, ok }: WireResult): Promise<void> {
     const { engine, log } = this.context;
     if (this.#foreigners >= MOST_FOREIGN) return;

@@ -12,7 +12,7 @@ const FIRST_SECOND = -62_135_596_800;
 const LAST_SECOND = 253_402_300_799;
 const MOST_SPECS = 1_000;
 
-/** Turns what came in into jobs a store can take, or says what is wrong with it. */
+/** Converts received jobs into jobs for the store, or reports what is wrong with them. */
 export class NewJobReader {
   /** Jobs with the same reservation share their spec. */
   readonly #specs = new Map<number, Spec>();
@@ -58,7 +58,7 @@ function called({ id }: WireJob): string {
   return id === '' ? 'a job without id' : `job '${id.slice(0, 80)}'`;
 }
 
-/** Milliseconds, upwards: a wait must not be shorter than asked. */
+/** Milliseconds, rounded up: a wait must not be shorter than requested. */
 function durationOf({ seconds, nanos }: WireTime, job: WireJob, what: string): number {
   const possible = Math.abs(seconds) <= LONGEST_DURATION && Math.abs(nanos) < 1e9 && seconds * nanos >= 0;
   if (!possible) {

@@ -10,14 +10,14 @@ import type { NewJobReader } from './new-jobs.js';
 import { readJob } from './reader.js';
 
 const EMPTY = frame(new Uint8Array(0));
-/** Jobs, and bytes of them, that a stream may have on their way into the store before it is read on. */
+/** How many jobs, and bytes of jobs, a stream may have in flight to the store before the server stops reading it. */
 const MOST_JOBS = 8 * MAX_BATCH;
 const MOST_BYTES = 8 * 1024 * 1024;
 const MOST_AT_ONCE = 4 * 1024 * 1024;
-/** Batches of a stream that may be on their way at once: what arrives meanwhile makes the next one larger. */
+/** How many batches of a stream may be in flight at once: what arrives meanwhile makes the next batch larger. */
 const MOST_BATCHES = 2;
 
-/** A producer's stream: jobs go into the store in the batches they arrive in, and the answer waits for the last. */
+/** A producer's stream: adds jobs in the batches they arrive in, and responds after the last one. */
 export class Producer {
   readonly #batches = new Map<string, NewJob[]>();
   readonly #names: ReadonlySet<string>;
@@ -53,7 +53,7 @@ export class Producer {
     call.onDeadline(() => this.#fail(new CallError('DEADLINE_EXCEEDED', 'the deadline has passed')));
   }
 
-  /** The server is going down and waits no longer. */
+  /** The server is shutting down and no longer waits. */
   cut(): void {
     this.#fail(new CallError('UNAVAILABLE', 'the server is shutting down'));
   }
@@ -129,7 +129,7 @@ export class Producer {
     this.call.end('OK');
   }
 
-  /** What came before the failure is accepted first, and counted. */
+  /** Jobs received before the failure are added first, and counted. */
   #fail(error: unknown): void {
     if (this.#over) return;
     this.#over = true;
@@ -158,11 +158,11 @@ function pages(jobs: NewJob[]): NewJob[][] {
   return all;
 }
 
-/** Adds jobs; a known id whose job is alive counts as accepted, and one whose job has ended is free again. */
+/** Adds jobs; an id whose job is still alive counts as accepted, and an id whose job has ended can be reused. */
 async function addAll({ engine: { store } }: ServerContext, name: string, jobs: NewJob[]): Promise<void> {
   const outcomes = await store.add(name, jobs);
   const known = jobs.filter((_job, i) => outcomes[i]!.outcome === 'duplicate');
-  // Few ids come twice, and a job that may replace another costs more: so this is asked for second.
+  // Few ids repeat, and adding a job that may replace another costs more, so this is only the second attempt.
   if (known.length > 0)
     await store.add(
       name,

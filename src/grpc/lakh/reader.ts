@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer';
 import { CallError } from '../status.js';
 
 /**
- * The messages of the lakh protocol, read by hand: one job is one message here, so what a generated codec spends on
- * reflection would be most of what the server does.
+ * Decodes the messages of the lakh protocol by hand: each message holds one job, so the reflection of a generated codec would
+ * account for most of the server's work.
  */
 export interface WireTime {
   seconds: number;
@@ -13,7 +13,7 @@ export interface WireTime {
 export interface WireJob {
   id: string;
   name: string;
-  /** The args in the form they are stored: a JSON array of texts. */
+  /** The args as they are stored: a JSON array of texts. */
   args: string;
   delayed: WireTime | undefined;
   scheduled: WireTime | undefined;
@@ -26,7 +26,7 @@ export interface WireResult {
   ok: boolean;
 }
 
-/** A chunk, byte by byte, as one text: short ASCII fields are pieces of that, where decoding each would cost a call. */
+/** The chunk as one Latin-1 text: short ASCII fields are substrings of it, because decoding each would cost a call. */
 const seen: { buffer: Buffer | undefined; text: string } = { buffer: undefined, text: '' };
 const SHORT = 64;
 const MOST_SEEN = 128 * 1024;
@@ -52,7 +52,7 @@ class Reader {
     throw malformed();
   }
 
-  /** A 64-bit two's complement number; exact as far as a time can be. */
+  /** A 64-bit two's complement number, exact in the range of times. */
   signed(): number {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {
@@ -92,13 +92,13 @@ class Reader {
 
   #decode(start: number, end: number): string {
     const text = this.buffer.toString('utf8', start, end);
-    // The decoder replaces what is not UTF-8: only then it is looked at again.
+    // The decoder replaces invalid UTF-8; only then is the text checked again.
     if (text.includes('\ufffd') && !isUtf8(this.buffer.subarray(start, end)))
       throw new CallError('INVALID_ARGUMENT', 'a text of the message is not UTF-8');
     return text;
   }
 
-  /** A text that mostly is the same as last time: then no new one is made. */
+  /** A text that is usually the same as last time, in which case no new string is created. */
   known(last: { text: string; bytes: Buffer }): string {
     const start = this.at;
     const end = this.field();
@@ -145,8 +145,8 @@ class Reader {
 }
 
 /**
- * Gathers args as the JSON array they are stored as. Plain ASCII, which is most of what comes, is copied byte by byte and
- * becomes one text at the end; anything else goes the long way.
+ * Collects args as the JSON array they are stored as. Plain ASCII, the most common case, is copied byte by byte and decoded once
+ * at the end; anything else takes the slow path.
  */
 class ArgList {
   readonly #bytes = Buffer.alloc(4_096);
@@ -165,7 +165,7 @@ class ArgList {
     this.#texts.push(reader.text());
   }
 
-  /** The array, after which the next one begins. */
+  /** Returns the array and starts the next one. */
   take(): string {
     const list = this.#texts === undefined ? this.#written() : JSON.stringify(this.#texts);
     this.clear();
@@ -183,7 +183,7 @@ class ArgList {
     return this.#bytes.toString('latin1', 0, this.#at + 1);
   }
 
-  /** False, and nothing has changed, where JSON would write it otherwise or there is no room. */
+  /** Returns false, without a change, if JSON would escape the text or there is no room. */
   #copy(from: Buffer, start: number, end: number): boolean {
     const bytes = this.#bytes;
     let at = this.#at;
@@ -213,7 +213,7 @@ const lastName = { text: '', bytes: Buffer.alloc(0) };
 export function readJob(buffer: Buffer, start: number, end: number): WireJob {
   const reader = new Reader(buffer, start, end);
   const job: WireJob = { id: '', name: '', args: '', delayed: undefined, scheduled: undefined, reservation: undefined };
-  argList.clear(); // a message that was refused may have left something
+  argList.clear(); // a refused message may have left something behind
   while (reader.at < end) {
     const tag = reader.varint();
     switch (tag) {

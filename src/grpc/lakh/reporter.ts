@@ -4,14 +4,14 @@ import type { Settlement } from '../../store/store.js';
 import { RetryingBatches } from '../../worker/retrying-batches.js';
 import type { Log } from '../context.js';
 
-/** A settlement with the report behind it, for the case that its token is no longer the one. */
+/** A settlement with the report behind it, in case its token is no longer current. */
 export interface Reported extends Settlement {
   report?: TokenlessReport;
 }
 
 /**
- * Stores what workers report. Where the token is at hand a report is an ordinary settlement; where it is not, or has been
- * overtaken, it is stored without one.
+ * Stores the workers' reports. If the token is known, a report is an ordinary settlement; if it is not, or is outdated, the
+ * report is stored without a token.
  */
 export class Reporter {
   readonly #settlements: RetryingBatches<Reported>;
@@ -40,7 +40,9 @@ export class Reporter {
     this.#settlements.add(settlement);
   }
 
-  /** Settlements go first: a job that is done because it was sent must be so before a report about it is read. */
+  /**
+   * Sends settlements first: a job that is done because it was sent must be stored as done before a report about it is processed.
+   */
   report(one: TokenlessReport): void {
     this.#settlements.flush();
     this.#reports.add(one);

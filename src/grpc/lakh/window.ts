@@ -1,16 +1,16 @@
-/** Unreported jobs may take at most this share of the shortest reservation, at the limits of the last reports. */
+/** Unreported jobs may take at most this share of the shortest reservation, at the recent time per report. */
 const SHARE = 0.25;
-/** How much the newest reports weigh in the limits. */
+/** Weight of the newest reports in the average time per report. */
 const WEIGHT = 0.3;
 
 /**
- * How many unreported jobs a worker may have. Reservations run while jobs sit in a serial client's buffer, so it starts at
- * one and grows with each report while the unreported ones, at the limits of the reports, stay well below the shortest
- * reservation. Times are milliseconds.
+ * How many unreported jobs a worker may have. Reservations run while jobs wait in a serial client's buffer, so the window starts
+ * at one and grows with each report, as long as the unreported jobs, at the average time per report, stay well below the shortest
+ * reservation. Times are in milliseconds.
  */
 export class Window {
   #size = 1;
-  #limits = 0;
+  #msPerReport = 0;
   #shortest = Number.POSITIVE_INFINITY;
 
   constructor(private readonly most: number) {}
@@ -24,13 +24,13 @@ export class Window {
     this.#bound();
   }
 
-  /** `count` reports came together, so long after the one before or after the worker got something to do. */
+  /** `count` reports arrived together, `elapsed` after the previous one or after the worker got something to do. */
   reported(count: number, elapsed: number, left: number): void {
-    const limits = elapsed / count;
-    this.#limits = this.#limits === 0 ? limits : this.#limits * (1 - WEIGHT) + limits * WEIGHT;
+    const msPerReport = elapsed / count;
+    this.#msPerReport = this.#msPerReport === 0 ? msPerReport : this.#msPerReport * (1 - WEIGHT) + msPerReport * WEIGHT;
     this.#size = Math.min(this.most, this.#size + count);
     this.#bound();
-    // Nothing is out: what comes next brings its own reservation.
+    // Nothing is unreported: the next job brings its own reservation.
     if (left === 0) this.#shortest = Number.POSITIVE_INFINITY;
   }
 
@@ -40,8 +40,8 @@ export class Window {
   }
 
   #bound(): void {
-    if (this.#limits === 0 || this.#shortest === Number.POSITIVE_INFINITY) return;
-    const most = Math.max(1, Math.floor((this.#shortest * SHARE) / this.#limits));
+    if (this.#msPerReport === 0 || this.#shortest === Number.POSITIVE_INFINITY) return;
+    const most = Math.max(1, Math.floor((this.#shortest * SHARE) / this.#msPerReport));
     if (most < this.#size) this.#size = most;
   }
 }

@@ -2,17 +2,17 @@ import { HEAD } from '../http2/frames.js';
 import type { ExecutionTime } from './execution-time.js';
 
 const LENGTH = 2;
-/** Tags and lengths of all fields but args, and both times. */
+/** Tags and lengths of all fields except args, and both times. */
 const OVERHEAD = HEAD + 80;
 const EXECUTION_FIELDS = { delayed: 4, scheduled: 5, immediate: 6 };
 
-/** When a job was asked to run, and how long a report about it may take (milliseconds, 0 for no report). */
+/** When a job was requested to run, and how long its report may take (milliseconds, 0 for no report). */
 export interface JobTimes {
   execution: ExecutionTime;
   reservation: number;
 }
 
-/** Writes jobs one behind the other, each framed, into one buffer that grows. */
+/** Writes framed jobs one after the other into one growing buffer. */
 export class JobWriter {
   #buffer = Buffer.allocUnsafe(4_096);
   #at = 0;
@@ -21,7 +21,7 @@ export class JobWriter {
     return this.#at;
   }
 
-  /** What was written, as a buffer of its own. */
+  /** Returns what was written as a separate buffer. */
   take(): Buffer {
     const taken = this.#buffer.subarray(0, this.#at);
     this.#buffer = Buffer.allocUnsafe(Math.max(4_096, this.#at));
@@ -43,7 +43,7 @@ export class JobWriter {
     this.#buffer.writeUInt32BE(this.#at - start - HEAD, start + 1);
   }
 
-  /** The same for args in the form they are stored, a JSON array: texts without escapes are copied as they stand. */
+  /** The same for args as they are stored, a JSON array: texts without escapes are copied unchanged. */
   addStored(id: string, name: string, payload: string, times: JobTimes, parse: () => readonly string[]): void {
     this.#grow(OVERHEAD + 3 * (id.length + name.length) + 4 * payload.length);
     const start = this.#at;
@@ -60,7 +60,7 @@ export class JobWriter {
     this.#buffer.writeUInt32BE(this.#at - start - HEAD, start + 1);
   }
 
-  /** One pass over `["…","…"]`; false for anything but short ASCII texts. */
+  /** Copies `["…","…"]` in one pass; returns false for anything but short ASCII texts. */
   #copyList(payload: string): boolean {
     const buffer = this.#buffer;
     const last = payload.length - 1;
@@ -75,7 +75,7 @@ export class JobWriter {
       at += 2;
       let code = payload.charCodeAt(i++);
       while (code !== 0x22) {
-        // an escape, more than ASCII, or the end of the text
+        // an escape, a non-ASCII character, or the end of the text
         if (code === 0x5c || !(code <= 127)) return false;
         buffer[at++] = code;
         code = payload.charCodeAt(i++);
@@ -97,7 +97,7 @@ export class JobWriter {
     this.#buffer = larger;
   }
 
-  /** Short ASCII goes in by hand: a call into the runtime costs more than the bytes. */
+  /** Copies short ASCII byte by byte: a runtime call costs more than the bytes. */
   #text(tag: number, text: string): void {
     const buffer = this.#buffer;
     buffer[this.#at++] = tag;
@@ -135,7 +135,7 @@ export class JobWriter {
     if (reservation > 0) this.#time(7, Math.floor(reservation / 1_000), (reservation % 1_000) * 1_000_000);
   }
 
-  /** A Duration or Timestamp; with zeros it is as empty as Empty. */
+  /** A Duration or Timestamp; with zeros it encodes like Empty. */
   #time(field: number, seconds: number, nanos: number): void {
     this.#buffer[this.#at++] = (field << 3) | LENGTH;
     const length = this.#at++;

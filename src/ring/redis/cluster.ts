@@ -5,7 +5,7 @@ import type { Link } from './connection.js';
 import { serverFailure, unreachable } from './failure.js';
 import { type Reply, ServerError } from './resp.js';
 
-/** Sentinel and Cluster need a client that follows the primary around, so only their users load one. */
+/** Sentinel and Cluster need a client that follows the primary, so only their users load one. */
 export function manyHosts(target: ManyTarget, prefix: string): Link {
   if (target.kind === 'cluster' && !/\{[^}]+\}/.test(prefix)) {
     throw new CroreError(
@@ -37,7 +37,7 @@ class ClientLink implements Link {
     private readonly client: Redis | Cluster,
     private readonly shown: string,
   ) {
-    // What goes wrong is told by the call that fails; without a listener the client would print it.
+    // The failing call reports the error; without a listener the client would print it.
     client.on('error', () => {});
   }
 

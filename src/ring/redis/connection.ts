@@ -4,7 +4,7 @@ import type { SocketTarget } from '../url.js';
 import { serverFailure, unreachable } from './failure.js';
 import { Decoder, encode, type Reply, ServerError } from './resp.js';
 
-/** Anything that carries commands to Redis: our own socket, or a full client for Sentinel and Cluster. */
+/** Anything that sends commands to Redis: our own socket, or a full client for Sentinel and Cluster. */
 export interface Link {
   call(args: readonly (string | Buffer)[], within: number): Promise<Reply>;
   close(): void;
@@ -17,8 +17,9 @@ interface Pending {
 }
 
 /**
- * One socket, opened when the first command needs it and again after it broke. Commands are pipelined and answered in
- * order; one that is not answered in time breaks the socket, since what comes later could belong to anybody.
+ * One socket, opened for the first command and reopened after it breaks. Commands are pipelined and answered in order.
+ * A command that is not answered in time breaks the socket, since a late reply could be taken for that of another
+ * command.
  */
 export class Connection implements Link {
   private socket: Socket | undefined;
@@ -69,7 +70,10 @@ export class Connection implements Link {
     await this.greet(within);
   }
 
-  /** Answered before anything else is sent: behind a refused login or database, commands would work on the wrong keys. */
+  /**
+   * Waits for the replies before anything else is sent: after a refused login or database, commands would use the wrong
+   * keys.
+   */
   private async greet(within: number): Promise<void> {
     const { user, password, db } = this.target;
     const lines: string[][] = [];
@@ -105,7 +109,7 @@ export class Connection implements Link {
   }
 }
 
-/** Whoever began to connect may have more patience than the caller who joins. */
+/** The caller that started the connection may have a longer timeout than one that joins. */
 async function inTime(opening: Promise<void>, within: number, shown: string): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -123,7 +127,7 @@ async function inTime(opening: Promise<void>, within: number, shown: string): Pr
 
 async function connect(target: SocketTarget, within: number): Promise<Socket> {
   if (target.host !== 'localhost') return connectTo(target, target.host, within);
-  // The loopback needs no name lookup: 5 ms of a start on an idle machine.
+  // The loopback address needs no name lookup, which would take 5 ms of a start on an idle machine.
   return connectTo(target, '127.0.0.1', within).catch((refused: NodeJS.ErrnoException) => {
     if (refused.code !== 'ECONNREFUSED') throw refused;
     return connectTo(target, '::1', within).catch(() => {

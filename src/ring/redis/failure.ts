@@ -1,7 +1,7 @@
 import { CroreError, type ErrorCode } from '../../errors.js';
 import type { ServerError } from './resp.js';
 
-/** What the words in front of a Redis error mean for us; all others are something the store holds or lacks. */
+/** The error codes for the first word of a Redis error; all other errors concern the data or commands of the store. */
 const KINDS: Record<string, ErrorCode> = {
   WRONGTYPE: 'STORE_CORRUPT',
   NOAUTH: 'BAD_URL',
@@ -16,11 +16,11 @@ const KINDS: Record<string, ErrorCode> = {
   CLUSTERDOWN: 'STORE_UNREACHABLE',
 };
 
-/** An error that may be over in a moment: a long run waits for its end, a single run reports it. */
+/** Errors that may be temporary: a continuous run waits until they pass, a single run reports them. */
 const PASSING: readonly ErrorCode[] = ['STORE_UNREACHABLE', 'STORE_READONLY', 'STORE_FULL', 'STORE_BUSY'];
 
 export function serverFailure(shown: string, error: ServerError): CroreError {
-  // Inside a script the server's own word comes after the script's name in 6.2, in front of it in 7.
+  // For an error inside a script, Redis 6.2 puts its error word after the script's name, Redis 7 before it.
   const word = Object.keys(KINDS).find((kind) => new RegExp(`(^|[:-] ?)${kind}\\b`).test(error.message)) ?? '';
   const first = error.message.split('\n')[0]!.replace(/ script: [0-9a-f]{40}.*$/, '');
   return new CroreError(KINDS[word] ?? 'STORE_UNSUPPORTED', `${shown}: ${first}${advice(error)}`);

@@ -1,7 +1,7 @@
 /** The names of a ring's keys. They are a contract with every other program on the ring, so they are built only here. */
 export interface RingKeys {
   readonly list: string;
-  /** What stands before the item in the name of its lock. */
+  /** The prefix of lock names, followed by the item. */
   readonly lockStart: string;
   lock(item: Buffer): Buffer;
 }

@@ -1,11 +1,11 @@
-/** The part of RESP2 a ring speaks: commands out as arrays of byte strings, the five reply types in. */
+/** The subset of RESP2 that a ring uses: sends commands as arrays of byte strings, and parses the five reply types. */
 export type Reply = Buffer | number | null | ServerError | Reply[];
 
-/** An error the server answered; a value rather than a throw, so that one bad reply does not cut a pipeline. */
+/** An error reply of the server; a value instead of an exception, so that one bad reply does not abort a pipeline. */
 export class ServerError {
   constructor(readonly message: string) {}
 
-  /** The upper-case word in front: WRONGTYPE, NOAUTH, ERR … */
+  /** The upper-case word at the start: WRONGTYPE, NOAUTH, ERR … */
   get kind(): string {
     return /^[A-Z]+/.exec(this.message)?.[0] ?? '';
   }
@@ -13,7 +13,7 @@ export class ServerError {
 
 const END = Buffer.from('\r\n');
 
-/** Text is gathered and turned into bytes once per stretch: the first command is on the path of every start. */
+/** Collects adjacent strings and encodes them at once: every start has to wait for its first command. */
 export function encode(args: readonly (string | Buffer)[]): Buffer {
   const parts: Buffer[] = [];
   let text = `*${args.length}\r\n`;
@@ -31,7 +31,7 @@ export function encode(args: readonly (string | Buffer)[]): Buffer {
 
 const MORE = Symbol('more bytes needed');
 
-/** Takes chunks as they come and gives back every whole reply. What is left of a cut one waits for the next chunk. */
+/** Takes chunks as they arrive and returns every complete reply. An incomplete reply waits for the next chunk. */
 export class Decoder {
   private buffer: Buffer = Buffer.alloc(0);
   private at = 0;

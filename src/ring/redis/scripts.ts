@@ -1,10 +1,10 @@
 /**
- * KEYS[1] the list. ARGV: what stands before the item in a lock's name, token, expiry in ms, first index, how many.
- * Reply: {length, index after the last one looked at, the item whose lock was set, if any}.
+ * KEYS[1] the list. ARGV: prefix of the lock names, token, expiry in ms, first index, number of items. Reply: {length,
+ * index after the last item examined, the item whose lock was set, if any}.
  *
- * It looks before it moves: a stretch of locked items costs one LRANGE and one MGET and no write at all, and going once
- * around a ring without a find leaves it as it was. Moving each item by itself: twice the server time, and every step of an
- * idle ring in the append-only file. Stretches grow, since the first item is mostly free.
+ * It reads before it moves: a range of locked items costs one LRANGE and one MGET and no write at all, and a full pass
+ * without a free item leaves the ring unchanged. Moving each item separately would take twice the server time and write
+ * every step of an idle ring to the append-only file. Ranges grow, since the first item is usually free.
  */
 export const TAKE = `
 local length = redis.call('LLEN', KEYS[1])
@@ -38,7 +38,7 @@ end
 return {length, at}
 `;
 
-/** KEYS the locks. ARGV: expiry in ms, then one token per lock. Reply per lock: 1 extended, 0 gone, -1 not ours. */
+/** KEYS the locks. ARGV: expiry in ms, then one token per lock. Reply per lock: 1 extended, 0 gone, -1 held by another. */
 export const REFRESH = `
 local states = {}
 for i, lock in ipairs(KEYS) do
@@ -53,7 +53,7 @@ end
 return states
 `;
 
-/** KEYS[1] the lock. ARGV: token, ms it shall stay (0: delete it). Reply: 1 done, 0 not ours. */
+/** KEYS[1] the lock. ARGV: token, ms the lock remains (0: delete it). Reply: 1 done, 0 held by another. */
 export const RELEASE = `
 if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if ARGV[2] == '0' then return redis.call('DEL', KEYS[1]) end

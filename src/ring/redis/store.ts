@@ -7,7 +7,7 @@ import { REFRESH, RELEASE, TAKE } from './scripts.js';
 const STATES: Record<number, LockState> = { 1: 'kept', 0: 'gone', [-1]: 'foreign' };
 const PAGE = 1000;
 
-/** The ring as the documented Redis keys. Scripts go as text: a call is rare, and nothing can be flushed under us. */
+/** A ring in the documented Redis keys. Scripts are sent as text: calls are rare, and SCRIPT FLUSH cannot break them. */
 export class RedisRing implements RingStore {
   private readonly keys: RingKeys;
   private readonly expiry: string;

@@ -27,7 +27,7 @@ import type { Outcome } from '../../job/transitions.js';
 import * as pb from '../../proto/crore/v1/job_pb.js';
 import type { Counts, Settlement } from '../store.js';
 
-/** What a store speaks of, as messages and back: the one place that knows both. */
+/** Converts the types of a store to messages and back: the only place that knows both. */
 
 export function fromBody(body: Body | undefined): pb.Body | undefined {
   if (body === undefined) return undefined;
@@ -82,7 +82,7 @@ function fromBackoff(backoff: Backoff): pb.Backoff {
   }
 }
 
-/** As the library's options take it: what is absent has its default there. */
+/** In the form of the library's options, which fill in defaults for absent values. */
 export function toBackoff({ kind }: pb.Backoff): Backoff | undefined {
   switch (kind.case) {
     case 'fixed':
@@ -126,7 +126,7 @@ function toKeep(keep: pb.Keep | undefined, fallback: Keep): Keep {
 export const MODES: readonly (UniqueMode | undefined)[] = [undefined, 'keep', 'extend', 'replace'];
 export const SCOPES: readonly (UniqueScope | undefined)[] = [undefined, 'waiting', 'alive', 'window'];
 
-/** Only what differs from the defaults; nothing at all for a job that asks for nothing. */
+/** Only the values that differ from the defaults; undefined for a job with default options. */
 export function fromSpec(spec: Spec): pb.JobOptions | undefined {
   if (spec === DEFAULT_SPEC) return undefined;
   const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
@@ -154,7 +154,7 @@ export function fromSpec(spec: Spec): pb.JobOptions | undefined {
   });
 }
 
-/** Of a job that a store has: what it says was checked when it was added. */
+/** For a job from a store: its options were validated when it was added. */
 export function toSpec(options: pb.JobOptions | undefined, queue: string): Spec {
   if (!options) return DEFAULT_SPEC;
   const { attempts, backoff, reservation, expires, headers, group, unique, needs, raw } = options;
@@ -199,7 +199,7 @@ export function fromNewJob(job: NewJob): pb.NewJob {
   });
 }
 
-/** A record for a raw task that failed: made by an engine, so taken as it is. */
+/** A record for a failed raw task: an engine created it, so it is not validated again. */
 export function toRecord(job: pb.NewJob, queue: string): NewJob {
   return {
     id: job.id,

@@ -1,12 +1,12 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { CroreError, ERRORS, type ErrorCode } from '../../errors.js';
 
-/** An error of the wire in our words. `lost`: the call may or may not have happened. */
+/** Translates a transport error. `lost`: the call may or may not have been executed. */
 export function translate(error: unknown, shown: string): { error: CroreError; again: boolean; lost: boolean } {
   if (error instanceof CroreError) return { error, again: false, lost: false };
   const known = ConnectError.from(error);
   const code = known.metadata.get('crore-code') as ErrorCode | null;
-  // A server that closes its store is going away: another one may answer the next try.
+  // A server that closes its store is shutting down: another one may answer the next try.
   if (code && code in ERRORS && code !== 'CLOSED') {
     return { error: new CroreError(code, known.rawMessage, { cause: error }), again: false, lost: false };
   }
@@ -21,7 +21,7 @@ export function translate(error: unknown, shown: string): { error: CroreError; a
   };
 }
 
-/** Connections that end in the middle of a call do not always end with a status. */
+/** Connections that break during a call do not always produce a status. */
 function isCut(error: ConnectError): boolean {
   return error.code === Code.Internal || error.code === Code.Unknown
     ? /ECONNRESET|EPIPE|socket|closed|GOAWAY|stream|session/i.test(error.message)

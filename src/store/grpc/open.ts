@@ -14,7 +14,7 @@ import { GrpcStore } from './store.js';
 const LARGEST = 80 * 1024 * 1024;
 const PING = 10_000;
 
-/** A store behind a job server: the same contract, over the wire. */
+/** A store behind a job server: the same contract, over the network. */
 export async function openGrpc(
   url: string,
   parsed: Extract<StoreUrl, { kind: 'grpc' }>,

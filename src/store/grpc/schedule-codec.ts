@@ -9,7 +9,7 @@ import type {
 import type { EventPage, EventType, NewSchedule, QueueLimits, Rate, Schedule } from '../store.js';
 import { fromMs, fromTime, toMs, toTime } from './codec.js';
 
-/** Pace, schedules and events as messages and back. */
+/** Converts limits, schedules and events to messages and back. */
 
 type Part = { concurrency?: number; rate?: Rate };
 

@@ -7,15 +7,20 @@ type Listener = (signal: Signal) => void;
 const PAUSE = 200;
 const LONGEST_PAUSE = 2_000;
 
-/** A queue that is listened to. */
+/** A queue with listeners. */
 interface Line {
   all: Set<Listener>;
   over: boolean;
-  /** Ends the stream of this moment: each has its own, for what hangs on a signal stays there. */
+  /**
+   * Aborts the current stream. Each stream has its own controller, because listeners added to an abort signal stay
+   * attached.
+   */
   abort?: AbortController;
 }
 
-/** One stream per queue that is listened to. Whenever it begins anew, listeners hear `reset`: something may have been missed. */
+/**
+ * One stream per queue with listeners. Whenever a stream restarts, listeners get `reset`: signals may have been missed.
+ */
 export class Signals {
   readonly #lines = new Map<string, Line>();
 
@@ -52,13 +57,13 @@ export class Signals {
       try {
         if (await this.#hear(queue, line)) pause = PAUSE;
       } catch {
-        // it is tried again, and polls stand behind it meanwhile
+        // it is retried, and polling covers the gap
       }
       if (!line.over) await new Promise((resolve) => setTimeout(resolve, pause).unref());
     }
   }
 
-  /** Listens until the stream ends; whether it had begun. */
+  /** Reads until the stream ends; returns whether it had started. */
   async #hear(queue: string, line: Line): Promise<boolean> {
     line.abort = new AbortController();
     const emit = (one: Signal) => {

@@ -57,11 +57,11 @@ export interface GrpcStoreOptions {
   warnings: readonly string[];
   timeout: number;
   clock?: () => number;
-  /** Ends the connection. */
+  /** Closes the connection. */
   hangUp: () => void;
 }
 
-/** Those that name the job that was there. */
+/** The outcomes that name an existing job. */
 const OUTCOMES: Record<number, 'duplicate' | 'replaced' | 'extended'> = {
   [Outcome.DUPLICATE]: 'duplicate',
   [Outcome.REPLACED]: 'replaced',
@@ -127,7 +127,7 @@ export class GrpcStore implements Store {
     const request = { queue, jobs: jobs.map(fromNewJob), ...mark };
     const { value, repeated } = await this.#call((options) => this.#client.addFromSource(request, options));
     if (!value.stale) return toOutcomes(value.results, jobs, repeated);
-    // A first try whose answer was lost has moved the source to where we wanted it.
+    // A first try whose reply was lost has already moved the source to the target position.
     const done = repeated && (await this.#sourcePosition(queue, mark.source)) === mark.to;
     return done ? jobs.map(() => CREATED) : 'stale';
   }
@@ -315,13 +315,13 @@ export class GrpcStore implements Store {
     this.#options.hangUp();
   }
 
-  /** Flags of what was applied; what was perhaps done by a lost first try counts as done. */
+  /** Returns which entries were applied; an entry that a lost first try may have applied counts as applied. */
   async #applied(work: (options: CallOptions) => Promise<{ applied: boolean[] }>): Promise<boolean[]> {
     const { value, repeated } = await this.#call(work);
     return repeated ? value.applied.map(() => true) : value.applied;
   }
 
-  /** One call, tried again while the server is away and time is left, where doing it twice is harmless. */
+  /** Makes one call, retried while the server is unavailable and time is left, if a repetition is harmless. */
   async #call<T>(work: (options: CallOptions) => Promise<T>, again = true): Promise<{ value: T; repeated: boolean }> {
     const { timeout, shown } = this.#options;
     const deadline = performance.now() + timeout;
@@ -347,7 +347,7 @@ export class GrpcStore implements Store {
 function toOutcomes(results: readonly AddResult[], jobs: readonly NewJob[], repeated: boolean): AddOutcome[] {
   return results.map(({ outcome, id }, i) => {
     if (outcome === Outcome.FULL) return FULL;
-    // Our own id met again after a lost answer is our own job.
+    // Finding our own id after a lost reply means that our first try added the job.
     const own = repeated && id === jobs[i]!.id;
     const known = OUTCOMES[outcome];
     return known === undefined || (known === 'duplicate' && own) ? CREATED : { outcome: known, id };

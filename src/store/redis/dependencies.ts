@@ -3,9 +3,9 @@ import type { Arg, RedisClient, Reply } from './connection/client.js';
 import type { Keys } from './keys.js';
 
 const NUL = '\0';
-/** Edges that one script touches. */
+/** Maximum number of dependencies per script. */
 const PAGE = 500;
-/** Batches of messages that one call delivers; the rest is left to the next sweep. */
+/** Maximum number of message batches per call; the next sweep delivers the rest. */
 const MOST_BATCHES = 200;
 
 interface Dependency {
@@ -16,12 +16,13 @@ interface Dependency {
 }
 
 /**
- * Dependencies between jobs of different queues, which live in different slots. An edge is written in both: as a field the
- * dependent still waits for, and as a member of the upstream's dependents. Each step can be repeated.
+ * Dependencies between jobs of different queues, which are in different slots. A dependency is stored in both: as a
+ * field that the dependent job still waits for, and as a member of the upstream job's dependents. Each step can be
+ * repeated.
  */
 export class Dependencies {
   readonly #cursors = new Map<string, string>();
-  /** Queues whose outbox this process drains at the moment, and whether somebody has asked for it again. */
+  /** Queues whose outbox this process is draining, and whether another call has requested it again. */
   readonly #draining = new Map<string, boolean>();
 
   constructor(
@@ -30,7 +31,7 @@ export class Dependencies {
     private readonly now: () => string,
   ) {}
 
-  /** The edges of these jobs that lead to other queues. */
+  /** The dependencies of these jobs on other queues. */
   foreign(queue: string, jobs: readonly NewJob[]): Dependency[] {
     const edges: Dependency[] = [];
     for (const job of jobs) {
@@ -42,7 +43,7 @@ export class Dependencies {
     return edges;
   }
 
-  /** Writes the upstream half of each edge; returns the upstream's state, or `missing`. */
+  /** Writes the upstream half of each dependency; returns the upstream job's state, or `missing`. */
   async link(edges: readonly Dependency[]): Promise<string[]> {
     const states: string[] = new Array(edges.length).fill('missing');
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.upQueue)) {
@@ -58,7 +59,10 @@ export class Dependencies {
     return states;
   }
 
-  /** Tells dependents that these upstreams have ended; returns the queues whose outbox has something because of it. */
+  /**
+   * Notifies dependents that these upstream jobs have ended; returns the queues whose outbox is no longer empty as a
+   * result.
+   */
   async #deliver(edges: readonly Dependency[], stateOf: (index: number) => string): Promise<string[]> {
     const flagged: string[] = [];
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.downQueue)) {
@@ -71,7 +75,7 @@ export class Dependencies {
     return flagged;
   }
 
-  /** Links edges once more and delivers those whose upstream has ended meanwhile. */
+  /** Links the dependencies once more and delivers those whose upstream job has ended since. */
   async settle(edges: readonly Dependency[]): Promise<void> {
     if (edges.length === 0) return;
     const states = await this.link(edges);
@@ -84,17 +88,17 @@ export class Dependencies {
   }
 
   /**
-   * Delivers what ended jobs of these queues owe to dependents in other queues, or to more of them than one script should touch. A
-   * delivery may fill further outboxes, also the one it came from: these are put on a list and never drained within the delivery. A
-   * message is taken off its outbox when it has been delivered, so a process that dies in between leaves it to the next sweep. False when
-   * something is left for later.
+   * Delivers the ends of jobs in these queues to dependents in other queues, or to more dependents than one script
+   * should handle. A delivery may fill further outboxes, including its own: these are put on a list and never drained
+   * within the delivery. A message is removed from its outbox after delivery, so if a process dies in between, the next
+   * sweep delivers it. False if something is left for later.
    */
   async drain(...queues: string[]): Promise<boolean> {
     const pending = new Set(queues);
     let batches = 0;
     for (const queue of pending) {
       pending.delete(queue);
-      // Another call of this process is at it, and will look once more.
+      // Another call of this process is draining it, and will check once more.
       if (this.#draining.has(queue)) {
         this.#draining.set(queue, true);
         continue;
@@ -113,7 +117,10 @@ export class Dependencies {
     return true;
   }
 
-  /** Takes the delivered messages off an outbox and delivers the next ones; returns those, or undefined when nothing is left. */
+  /**
+   * Removes the delivered messages from an outbox and delivers the next ones; returns those, or undefined if nothing is
+   * left.
+   */
   async #deliverBatch(queue: string, delivered: Arg[], pending: Set<string>): Promise<Arg[] | undefined> {
     const [left, ...messages] = (await this.#run('drain_outbox', queue, [this.now(), ...delivered])) as [
       number,
@@ -136,7 +143,7 @@ export class Dependencies {
     return messages;
   }
 
-  /** Looks at some blocked jobs again: a process may have died between the two halves of an edge. */
+  /** Checks some blocked jobs again: a process may have died between writing the two halves of a dependency. */
   async recheck(queue: string): Promise<void> {
     const cursor = this.#cursors.get(queue) ?? '0';
     const edgesKey = `${this.keys.queue(queue).stem}edges`;

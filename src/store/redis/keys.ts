@@ -1,6 +1,8 @@
 import { CroreError } from '../../errors.js';
 
-/** Where a queue lives: its plain list, and the stem of every companion key, whose hash tag is that list's key. */
+/**
+ * The keys of a queue: its plain list, and the prefix of every companion key, whose hash tag is the key of that list.
+ */
 export interface QueueKeys {
   list: string;
   stem: string;
@@ -28,7 +30,7 @@ export class Keys {
     return keys;
   }
 
-  /** Names of the queues that are in use, and when each was last put on record: both in one slot. */
+  /** Names of the queues in use, and when each was last registered: both in one slot. */
   get registry(): [names: string, times: string] {
     const names = `${this.prefix}:registry`;
     return [names, `${this.prefix}:{${names}}:used`];
@@ -44,7 +46,10 @@ export class Keys {
   }
 }
 
-/** Braces would move the hash tag and the percent sign would make the encoding ambiguous; all else stays readable. */
+/**
+ * Braces would move the hash tag and the percent sign would make the encoding ambiguous; everything else stays
+ * readable.
+ */
 export function encodeName(name: string): string {
   return name.replace(/[{}%]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }

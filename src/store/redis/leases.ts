@@ -5,31 +5,31 @@ import { readActive } from './records/codec.js';
 import { FIRST_PLACE, readTaskBatch, tokenAt } from './tasks/task-batches.js';
 
 const PAGE = '1000';
-/** A field of raw tasks may be a sheaf of fifty. */
-const SHEAVES = '200';
+/** Page size for raw tasks, where one field may be a task batch of fifty. */
+const BATCHES = '200';
 
-/** A lease as the queue's hashes tell it; `task` is there for raw ones. */
+/** A lease as stored in the hashes of a queue; `task` is present for raw tasks. */
 export interface FoundLease {
   lease: Lease;
   task?: Buffer;
 }
 
 /**
- * Walks over everything a queue has leased, page by page. There is no index by worker: a claim would pay for it with every
- * job, and it is only asked for when a worker dies, leaves, or is looked at.
+ * Iterates over all leases of a queue, page by page. There is no index by worker: every claim would pay for it per job,
+ * and it is only needed when a worker dies, leaves or is inspected.
  */
 export async function* walkLeases(client: RedisClient, stem: string): AsyncGenerator<FoundLease> {
   for await (const [id, run] of scan(client, `${stem}active`)) {
-    if (id.length === 0) continue; // the padding: see lib.lua
+    if (id.length === 0) continue; // the padding: see pad.lua
     const { token, worker } = readActive(run.toString());
     yield { lease: { worker, token, id: id.toString() } };
   }
   yield* walkTasks(client, stem);
 }
 
-/** Raw tasks alone. A sheaf that ends between the two looks seems whole: whoever wants to settle it is refused. */
+/** Raw tasks only. A task batch that ends between the two reads looks complete, but settling it is refused. */
 export async function* walkTasks(client: RedisClient, stem: string): AsyncGenerator<Required<FoundLease>> {
-  for await (const page of pages(client, `${stem}leased`, SHEAVES)) {
+  for await (const page of pages(client, `${stem}leased`, BATCHES)) {
     const gone = (await client.call('HMGET', `${stem}over`, ...page.map(([field]) => field))) as (Buffer | null)[];
     for (const [i, [field, value]] of page.entries()) {
       const first = field.toString();
@@ -57,13 +57,13 @@ async function* pages(client: RedisClient, key: string, size: string): AsyncGene
   } while (cursor !== '0');
 }
 
-/** The claim in a token, `<first sequence>-<index>`, as a number that sorts. */
+/** The claim sequence in a token, `<first sequence>-<index>`, as a sortable number. */
 export function claimOf(token: string): number {
   const [first, index] = token.split('.')[1]!.split('-');
   return Number(first) * 1_000 + Number(index);
 }
 
-/** Latest claim first, so that whoever puts them back to the front in this order restores the original one. */
+/** Latest claim first, so that returning them to the front in this order restores the original order. */
 export function latestFirst(leases: FoundLease[]): FoundLease[] {
   return leases.sort((a, b) => claimOf(b.lease.token) - claimOf(a.lease.token));
 }

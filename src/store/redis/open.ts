@@ -5,12 +5,12 @@ import { fromGiven, fromUrl, type GivenClients, type RedisUrl, type Source } fro
 import { Keys } from './keys.js';
 import { RedisStore } from './store.js';
 
-/** The layout this code writes; a store that says more is refused. */
+/** The storage format this code writes; a store with a newer format is refused. */
 export const FORMAT = 1;
 const OLDEST = 6.2;
 
 export interface OpenRedisOptions {
-  /** Milliseconds any single call may take. */
+  /** Time limit of a single call in milliseconds. */
   timeout: number;
   clock?: () => number;
 }
@@ -20,7 +20,9 @@ export async function openRedis(url: string, parsed: RedisUrl, options: OpenRedi
   return openSource(fromUrl(parsed, options.timeout), keys, redactUrl(url), { ...options, threadUrl: url });
 }
 
-/** On connections that an application already has. A thread cannot use those, so the main loop has to beat. */
+/**
+ * Opens a store on connections of the application. A thread cannot use those, so the main loop sends the heartbeats.
+ */
 export async function openGiven(clients: GivenClients, prefix: string, options: OpenRedisOptions): Promise<RedisStore> {
   return openSource(fromGiven(clients, options.timeout), new Keys(prefix), 'the given Redis client', options);
 }
@@ -57,7 +59,10 @@ async function checkFormat(client: RedisClient, keys: Keys): Promise<void> {
   }
 }
 
-/** A server that is full holds nothing of ours, or it would say its format: who wants to add something will be told. */
+/**
+ * A server that is out of memory holds none of our data, or the format would be stored already: callers get an error
+ * when they add something.
+ */
 async function writeFormat(client: RedisClient, keys: Keys): Promise<void> {
   await client.call('SETNX', keys.format, String(FORMAT)).catch((error: CroreError) => {
     if (error.code !== 'STORE_FULL') throw error;
@@ -71,9 +76,9 @@ async function measureSkew(client: RedisClient): Promise<number> {
   return server - Math.round((before + Date.now()) / 2);
 }
 
-/** Refuses a server that is too old; returns what could lose accepted work. */
+/** Refuses a server that is too old; returns warnings about settings that could lose accepted work. */
 async function inspect(client: RedisClient): Promise<string[]> {
-  // An account that may not ask is not an old server.
+  // An account without permission does not mean an old server.
   const info = String(await client.call('INFO', 'server').catch(withoutPermission));
   const version = /redis_version:(\d+\.\d+)/.exec(info)?.[1];
   if (version !== undefined && Number(version) < OLDEST) {

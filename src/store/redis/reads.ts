@@ -5,11 +5,11 @@ import type { Keys } from './keys.js';
 import { type FoundLease, walkLeases } from './leases.js';
 import { decodeJob } from './records/codec.js';
 
-/** What looking needs. */
+/** What read operations need. */
 export interface View {
   client: RedisClient;
   keys: Keys;
-  /** The time as scripts take it. */
+  /** The time in the form that scripts take. */
   time: () => string;
 }
 
@@ -53,7 +53,7 @@ export async function queues({ client, keys }: View): Promise<string[]> {
 
 export async function workers({ client, keys }: View, queue: string): Promise<WorkerInfo[]> {
   const { stem } = keys.queue(queue);
-  // A client that was given may speak RESP3, where members and scores come in pairs.
+  // A given client may use RESP3, where members and scores come in pairs.
   const reply = (await client.call('ZRANGE', `${stem}workers`, '0', '-1', 'WITHSCORES')) as Reply[];
   const flat = reply.flat() as Buffer[];
   const found: WorkerInfo[] = [];
@@ -70,7 +70,7 @@ export async function workers({ client, keys }: View, queue: string): Promise<Wo
   return found;
 }
 
-/** Leases of the workers one asks for. */
+/** Leases of the wanted workers. */
 export async function leasesOf(view: View, queue: string, wanted: (worker: string) => boolean): Promise<FoundLease[]> {
   const found: FoundLease[] = [];
   for await (const one of walkLeases(view.client, view.keys.queue(queue).stem)) {
@@ -94,7 +94,7 @@ export function readEvents([gap, ...fields]: Reply[]): EventPage {
   return { gap: gap === 1, events };
 }
 
-/** Which of these sessions want their raw tasks back as they were. */
+/** Which of these sessions want their raw tasks returned unchanged. */
 export async function rawSessions({ client, keys }: View, queue: string, names: string[]): Promise<Set<string>> {
   if (names.length === 0) return new Set();
   const flags = (await client.call('SMISMEMBER', `${keys.queue(queue).stem}raw`, ...names)) as number[];

@@ -1,18 +1,21 @@
 import { WORKER_REGISTRY } from '../raw-store.js';
 import type { View } from './reads.js';
 
-/** A process puts the name of a queue that it uses on record this often, in milliseconds. */
+/** A process registers a queue that it uses this often, in milliseconds. */
 const RENEWED = 15_000;
-/** A name that nobody has put on record for so long may go: longer than the above and any call under way together. */
+/**
+ * A name that nobody has registered for this long may be removed: longer than RENEWED and any call in progress
+ * together.
+ */
 const FORGOTTEN = 60_000;
 const MOST_KNOWN = 10_000;
 
 /**
- * The names of all queues, in a slot of their own. A name is put there before anything is written to its queue, and taken off when
- * nothing is left in the queue and nobody has used it for a while.
+ * The names of all queues, in a slot of their own. A name is added before anything is written to its queue, and removed
+ * when the queue is empty and nobody has used it for a while.
  */
 export class Registry {
-  /** Until when a name need not be put there again. */
+  /** Until when a name need not be registered again. */
   readonly #known = new Map<string, number>();
 
   constructor(private readonly view: View) {}
@@ -25,10 +28,12 @@ export class Registry {
     this.#known.set(queue, now + RENEWED);
   }
 
-  /** What is known may be so no longer: the server may have come back empty. */
+  /** Cached registrations may be outdated: the server may have restarted empty. */
   readonly forgetAll = (): void => this.#known.clear();
 
-  /** Takes a queue off that is unused, and removes what is left of it. Somebody who begins to use it meanwhile puts it back. */
+  /**
+   * Removes an unused queue and its remaining keys. A process that starts to use it in the meantime registers it again.
+   */
   async remove(queue: string): Promise<void> {
     if (!(await this.#retire(queue, true)) || !(await this.#run('unregister', [queue, String(FORGOTTEN)]))) return;
     this.#known.delete(queue);

@@ -5,8 +5,8 @@ import { text, type View } from './reads.js';
 import { addArguments } from './records/arguments.js';
 
 /**
- * A schedule lives in the slot of its queue, so that a tick and its job are one script. A registry of names says where; it
- * is written apart, and decides when two queues claim the same name.
+ * A schedule is stored in the slot of its queue, so that one script handles a tick and its job. A registry of names
+ * stores the queue of each; it is written separately, and decides if two queues claim the same name.
  */
 export class Schedules {
   constructor(

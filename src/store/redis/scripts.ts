@@ -7,7 +7,7 @@ export interface Script {
   sha: string;
 }
 
-/** The files in lua/, but for those in lib/. */
+/** The files in lua/, except those in lib/. */
 export type ScriptName =
   | 'add'
   | 'add_from_source'
@@ -56,15 +56,15 @@ export type ScriptName =
   | 'waiting_tasks'
   | 'watch_for_end';
 
-/** Scripts that do what another one does, and something more: they find it as a function of its name. */
+/** Scripts that extend another one, which they call as a function of its name. */
 const WITHIN: Partial<Record<ScriptName, ScriptName>> = { add_from_source: 'add' };
 
-/** Scripts that do something of their own first and then go on as another. */
+/** Scripts that run code of their own first and then continue as another one. */
 const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire_schedule: 'add' };
 
 const scripts = new Map<ScriptName, Script>();
 
-/** A script behind everything it includes. */
+/** A script, preceded by everything it includes. */
 export function scriptOf(name: ScriptName): Script {
   let script = scripts.get(name);
   if (!script) {
@@ -80,8 +80,8 @@ export function scriptOf(name: ScriptName): Script {
 }
 
 /**
- * The files of lua/lib/ that a text names in its lines `-- include: …`, each once and behind what it includes itself. A script names
- * what it uses and no more: all functions are made anew with every call, and forty of them cost as much as ten commands.
+ * The files of lua/lib/ that a text names in its lines `-- include: …`, each once and after its own includes. A script
+ * includes only what it uses: every call creates all functions again, and forty of them cost as much as ten commands.
  */
 function includesOf(text: string, known = new Set<string>()): string[] {
   const names = [...text.matchAll(/^-- include: (.*)$/gm)].flatMap(([, list]) => list!.split(' '));
@@ -95,7 +95,7 @@ function includesOf(text: string, known = new Set<string>()): string[] {
 
 const folder = new URL('./lua/', import.meta.url);
 
-/** Where each file stands, by its name: names are unique in all folders. */
+/** The path of each file by its name: names are unique across all folders. */
 let places: Map<string, string> | undefined;
 
 function read(name: string): string {

@@ -58,7 +58,7 @@ import { asBuffer, RedisRawStore } from './tasks/raw-store.js';
 
 /** Bytes of log kept per job. */
 const LOG_LIMIT = 65_536;
-/** Leases of dead workers handled at a time. */
+/** Maximum number of dead workers' leases handled per call. */
 const REMAINS = 500;
 
 export interface RedisStoreOptions {
@@ -70,7 +70,7 @@ export interface RedisStoreOptions {
   skew: number;
   warnings: readonly string[];
   threadUrl?: string;
-  /** A clock in place of the server's, for tests. */
+  /** Replaces the server's clock in tests. */
   clock?: () => number;
 }
 
@@ -117,7 +117,7 @@ export class RedisStore implements Store {
     this.#registry = new Registry(this.#view);
     const register = (queue: string) => this.#registry.add(queue);
     this.raw = new RedisRawStore({ view: this.#view, signals: this.#signals, register });
-    // A server that came back empty has lost the names of its queues too.
+    // A server that restarted empty has also lost the names of its queues.
     this.#client.redis.on('ready', this.#registry.forgetAll);
   }
 
@@ -140,7 +140,7 @@ export class RedisStore implements Store {
     const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
     if (plain) {
       const { reply, repeated } = await this.#bring('add_plain', queue, plain, (args) => {
-        args[2] = '0'; // a second try may meet its own ids
+        args[2] = '0'; // a second try may find its own ids
       });
       return outcomes(jobs, reply as Reply[], repeated);
     }
@@ -162,7 +162,7 @@ export class RedisStore implements Store {
     await this.#registry.add(queue);
     const args = addArguments(queue, jobs, this.#time(), this.now(), {});
     args.push(mark.source, mark.from, mark.to);
-    // A second try finds the mark of a first one that got through, and changes nothing.
+    // If the first try succeeded, a second one finds the new source position and changes nothing.
     const { reply } = await this.#addAny('add_from_source', queue, jobs, args);
     return text(reply[0] ?? null) === 'stale' ? 'stale' : outcomes(jobs, reply, false);
   }
@@ -359,7 +359,7 @@ export class RedisStore implements Store {
     await this.#client.close();
   }
 
-  /** Empty: the script asks the server's clock. */
+  /** Empty: the script uses the server's clock. */
   #time(): string {
     return this.#clock ? String(this.#clock()) : '';
   }
@@ -374,7 +374,7 @@ export class RedisStore implements Store {
     return this.#client.run(name, [list, stem], args, again);
   }
 
-  /** Runs a script that brings work, and tells workers of this process without waiting for the server to do so. */
+  /** Runs a script that adds work, and notifies workers in this process without waiting for the server's signal. */
   #bring(
     name: ScriptName,
     queue: string,
@@ -386,7 +386,7 @@ export class RedisStore implements Store {
     return running;
   }
 
-  /** Adds jobs that may wait for jobs of other queues. */
+  /** Adds jobs that may depend on jobs of other queues. */
   async #addAny(
     name: 'add' | 'add_from_source',
     queue: string,
@@ -404,7 +404,10 @@ export class RedisStore implements Store {
     return { reply: reply as Reply[], repeated };
   }
 
-  /** Ends jobs that somebody names without a token; what their records ask for is read first, for it never changes. */
+  /**
+   * Ends jobs by id, without a token; reads their retention and unique keys from the records first, as these never
+   * change.
+   */
   async #end(
     name: 'report_success' | 'cancel',
     state: 'done' | 'cancelled',
@@ -424,7 +427,7 @@ export class RedisStore implements Store {
     return ids.map((id) => ended.delete(id));
   }
 
-  /** The short ways to settle: their reply names only what was refused. */
+  /** Runs the fast paths of settle, whose reply lists only refused entries. */
   async #done(name: 'done' | 'done_tasks', queue: string, args: Arg[], count: number): Promise<boolean[]> {
     const { reply, repeated } = await this.#run(name, queue, args);
     const [outbox, ...stale] = reply as number[];
@@ -434,18 +437,18 @@ export class RedisStore implements Store {
     return applied;
   }
 
-  /** Reads the flags of a reply; what was perhaps done by a lost first try counts as done. */
+  /** Reads the flags of a reply; an entry that a lost first try may have settled counts as settled. */
   #applied(queue: string, flags: number[], repeated: boolean): boolean[] {
     this.#deliver(queue, flags[0]!);
     return flags.slice(1).map((flag) => repeated || flag === 1);
   }
 
-  /** Dependents in other slots hear of it as soon as may be; if this fails, a sweep does it. */
+  /** Notifies dependents in other slots as soon as possible; if this fails, a sweep does it. */
   #deliver(queue: string, outbox: number): void {
     if (outbox === 1) this.#edges.drain(queue).catch(() => {});
   }
 
-  /** What dead workers hold, latest claim first; a worker that holds nothing any more is buried. */
+  /** The leases of dead workers, latest claim first; the session of a worker that holds nothing any more is removed. */
   async #remains(queue: string, workers: ReadonlySet<string>): Promise<LostEntry[]> {
     const leases = await leasesOf(this.#view, queue, (worker) => workers.has(worker));
     const found = latestFirst(await this.#notHandedOn(queue, leases));
@@ -462,7 +465,7 @@ export class RedisStore implements Store {
     return chunk.map((one, i) => asLost(one, jobs[i], raw.has(one.lease.worker))).filter((lost) => lost !== undefined);
   }
 
-  /** Leaves out what a relay has handed on and whose reservation runs. */
+  /** Omits jobs that a server session has delivered and whose reservation has not ended. */
   async #notHandedOn(queue: string, found: FoundLease[]): Promise<FoundLease[]> {
     const handed = found.filter(({ lease }) => lease.id !== undefined && lease.worker.startsWith(SERVER_SESSION));
     const reserved = new Set<FoundLease>();
@@ -482,7 +485,10 @@ function unknown(queue: string, id: string): CroreError {
   return new CroreError('UNKNOWN_UPSTREAM', `upstream job '${id}' of queue '${queue}' does not exist`);
 }
 
-/** Everything was created but what the reply names; our own id met again after a lost reply is our own job. */
+/**
+ * Every job was created except those in the reply; finding our own id after a lost reply means that our first try added
+ * it.
+ */
 function outcomes(jobs: readonly NewJob[], reply: Reply[], repeated: boolean): AddOutcome[] {
   const result: AddOutcome[] = new Array(jobs.length).fill(CREATED);
   for (let i = 0; i < reply.length; i += 3) {

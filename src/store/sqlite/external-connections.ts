@@ -14,11 +14,11 @@ const SHADOWS = `SELECT name FROM temp.sqlite_schema WHERE name IN ('${TABLES.jo
 interface CheckedConnection {
   db: ExternalConnection;
   tables: Tables;
-  /** It has been seen to respect the locks of our own connection. */
+  /** The connection has been verified to respect the locks of our own connection. */
   trusted: boolean;
 }
 
-/** Adds through connections of the application, inside its transactions. */
+/** Adds jobs through connections of the application, inside its transactions. */
 export class ExternalConnections {
   readonly #checked = new WeakMap<object, CheckedConnection>();
 
@@ -29,7 +29,7 @@ export class ExternalConnections {
     private readonly shown: string,
   ) {}
 
-  /** The jobs are there exactly when the transaction of `connection` commits. */
+  /** The jobs exist if and only if the transaction of `connection` commits. */
   add(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity, now: number): AddOutcome[] {
     if (this.path === undefined) {
       throw new CroreError('STORE_UNSUPPORTED', `addIn: ${this.shown} is in memory, where no other connection can go`);
@@ -39,7 +39,7 @@ export class ExternalConnections {
       return external.db.atomically(() => {
         this.#check(external);
         const outcomes = add(external.tables, external.tables.ensure(queue), jobs, limits, now);
-        external.tables.eventful.clear(); // listeners hear of it as of any foreign commit
+        external.tables.eventful.clear(); // listeners are notified as for any external commit
         return outcomes;
       });
     } catch (error) {
@@ -65,7 +65,7 @@ export class ExternalConnections {
   }
 
   #check(external: CheckedConnection): void {
-    // Takes the write lock, which also brings the connection to the latest commit or says that it cannot.
+    // Takes the write lock, which also brings the connection up to the latest commit or fails if it cannot.
     external.tables.sql('UPDATE queues SET n = n WHERE n = -1').run();
     if (!external.trusted) this.#checkLocks();
     external.trusted = true;
@@ -85,8 +85,8 @@ export class ExternalConnections {
   }
 
   /**
-   * The external holds the write lock: if our own connection can have it, too, the two belong to different copies of SQLite,
-   * which cannot see each other's locks within one process and would in time destroy the file.
+   * The external connection holds the write lock: if our own connection can take it too, the two use different copies
+   * of SQLite, which cannot see each other's locks within one process and would eventually corrupt the file.
    */
   #checkLocks(): void {
     try {

@@ -3,7 +3,7 @@ import { decodeSpec, keepOf } from '../../job/spec.js';
 import type { Value } from './file/driver.js';
 import { QueueCounters, S, sizeOf, type Tables } from './tables.js';
 
-/** What the end of a job sets in motion: its record is kept or dropped, its key freed, its dependents told. */
+/** The consequences of a job's end: its record is kept or removed, its unique key freed, its dependents notified. */
 
 export interface JobEnd {
   n: number;
@@ -15,7 +15,7 @@ export interface JobEnd {
   outcome: Value;
 }
 
-/** Keeps or drops the record. The caller has counted the state it came from. */
+/** Keeps or removes the record. The caller has already adjusted the count of the previous state. */
 export function closeJob(tables: Tables, counters: QueueCounters, now: number, ending: JobEnd): void {
   const keep = keepOf(ending.spec, ending.state);
   if (keep.ms > 0 && keep.count > 0) {
@@ -38,7 +38,7 @@ export function freeUniqueKey(tables: Tables, queue: number, key: string, id: st
   tables.sql('DELETE FROM keys WHERE queue = ? AND key = ? AND id = ?').run(queue, key, id);
 }
 
-/** Drops the oldest records of a state beyond `count`. */
+/** Removes the oldest records of a state beyond `count`. */
 export function dropOldest(tables: Tables, counters: QueueCounters, state: Terminal, count: number): void {
   const over = Math.min(counters.get(state) - count, 1_000);
   if (over <= 0) return;
@@ -51,7 +51,7 @@ export function dropOldest(tables: Tables, counters: QueueCounters, state: Termi
   );
 }
 
-/** Drops the records that `select` names; returns how many. */
+/** Removes the records that `select` returns; returns how many. */
 export function dropRecords(
   tables: Tables,
   counters: QueueCounters,
@@ -69,7 +69,7 @@ export function hasNotes(tables: Tables): boolean {
   return tables.sql('SELECT 1 FROM notes LIMIT 1').get() !== undefined;
 }
 
-/** One count of queues per call, for dependents may live in any. */
+/** The counters of each queue involved in a call, as dependents may be in any queue. */
 class Tallies {
   readonly #all = new Map<number, QueueCounters>();
 
@@ -93,7 +93,9 @@ class Tallies {
   }
 }
 
-/** Tells the dependents of ended jobs, and theirs when that ends them too. Returns queues that have new work. */
+/**
+ * Notifies the dependents of ended jobs, and their own dependents if that ends them too. Returns queues with new work.
+ */
 export function tellDependents(
   tables: Tables,
   own: QueueCounters,

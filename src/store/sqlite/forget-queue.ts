@@ -1,11 +1,11 @@
 import { STATES } from '../../job/job.js';
 import type { Tables } from './tables.js';
 
-/** Where a queue may be named besides its counters, which tell of jobs and tasks. */
+/** Tables that may refer to a queue, besides its counters, which cover jobs and tasks. */
 const USED_IN = ['sessions', 'keys', 'seals', 'events', 'marks', 'schedules', 'news'];
 const EMPTY = ['tasks', ...STATES].map((counter) => `${counter} = 0`).join(' AND ');
 
-/** Forgets a queue in which nothing is, on which nobody works, and for which nothing was set. */
+/** Removes a queue that is empty and has no workers and no settings. */
 export function forgetUnused(tables: Tables, queue: number, now: number): void {
   const idle = tables
     .sql(`SELECT 1 FROM queues WHERE n = ? AND ${EMPTY} AND paused = 0 AND pace IS NULL AND watched <= ?`)

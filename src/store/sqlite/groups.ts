@@ -1,11 +1,11 @@
 import type { QueueLimits, Rate } from '../store.js';
 import type { QueueCounters, Tables } from './tables.js';
 
-/** Where a group is: see the schema. */
+/** Values of the `shelf` column: see the schema. */
 const SHELF = { none: 0, turns: 1, full: 2, rested: 3 } as const;
 const COLUMNS = 'name, waiting, holds, shelf, turn, opened, started, rests';
 
-/** Groups one claim looks at beyond what it takes. */
+/** How many groups one claim examines beyond those it takes from. */
 const LOOKED_AT = 1_000;
 
 interface Group {
@@ -20,8 +20,8 @@ interface Group {
 }
 
 /**
- * The lines of a queue's groups. Groups that may go on take turns; one that may not leaves the round until it may. Changes
- * are gathered while a verb works and written once.
+ * The groups of a queue and their waiting jobs. Groups that may start jobs take turns; a group that may not leaves the
+ * rotation until it may. Changes are collected during a call and written once.
  */
 export class Groups {
   readonly #pace: NonNullable<QueueLimits['group']>;
@@ -45,7 +45,7 @@ export class Groups {
     if (group.shelf === SHELF.none) this.#seat(group);
   }
 
-  /** A ready job of the group is gone. One whose line is empty now stays where it is, and is found out at its turn. */
+  /** A ready job of the group is gone. A group with nothing waiting stays in the rotation until its turn comes. */
   leave(name: string): void {
     const group = this.#find(name)!;
     group.waiting -= 1;
@@ -53,7 +53,7 @@ export class Groups {
     this.#changed.add(group);
   }
 
-  /** Leases of groups have ended, so many of each: those that were at their limit may go on. */
+  /** Applies the end of leases, with their number per group: groups that were at their limit may start more jobs. */
   releaseAll(counts: ReadonlyMap<string, number>): void {
     this.#select('name IN (SELECT value FROM json_each(?))', JSON.stringify([...counts.keys()]));
     for (const [name, count] of counts) this.release(name, count);
@@ -68,8 +68,8 @@ export class Groups {
   }
 
   /**
-   * Takes up to `want` jobs, one from each group in turn. It is counted first and taken then, all at once; `lease` takes that
-   * many from the heads of these lines, group by group.
+   * Takes up to `want` jobs, one from each group in turn. The shares are counted first and the jobs taken afterwards,
+   * all at once; `lease` takes that many from the heads of the groups' waiting lists, group by group.
    */
   take<T>(want: number, lease: (counts: ReadonlyMap<string, number>) => T[]): T[] {
     const order: Group[] = [];
@@ -99,12 +99,12 @@ export class Groups {
     }
     const waiting = new Set(again.slice(head));
     for (const group of given.keys()) if (!waiting.has(group)) this.#seat(group);
-    // Those that may go on stand behind all others, in the order in which they had their turn.
+    // Groups that may start more jobs go behind all others, in the order of their turns.
     for (const group of waiting) this.#seat(group);
     return order.map((group) => taken.get(group)!.shift()!);
   }
 
-  /** Groups in the order of their turns, fetched as many at a time as are wanted. */
+  /** Iterates over groups in the order of their turns, fetching as many at a time as are wanted. */
   #round(wanted: () => number, most: number): () => Group | undefined {
     let fetched: Group[] = [];
     let at = 0;
@@ -121,14 +121,14 @@ export class Groups {
     };
   }
 
-  /** Groups whose time has come take turns again. */
+  /** Returns groups whose rate window has opened to the rotation. */
   reopen(): void {
     this.flush();
     const due = this.#select('shelf = 3 AND rests <= ? ORDER BY rests, name LIMIT 1000', this.now);
     for (const group of due) this.#seat(group);
   }
 
-  /** When the next group may go on, if one rests. */
+  /** When the next group that waits for its rate may start jobs, if there is one. */
   nextOpening(): number | undefined {
     this.flush();
     const row = this.tables
@@ -137,7 +137,7 @@ export class Groups {
     return (row?.rests as number | null) ?? undefined;
   }
 
-  /** Whether some group may go on. Those at the head of the round whose line was cancelled away leave it. */
+  /** Whether any group may start a job. Groups at the head of the rotation whose jobs were all cancelled leave it. */
   anyTurn(): boolean {
     if (this.#turns(1, 0).every((group) => group.waiting > 0)) return this.#turns(1, 0).length > 0;
     const head = this.#turns(LOOKED_AT, 0);
@@ -148,7 +148,7 @@ export class Groups {
     return head.length === LOOKED_AT;
   }
 
-  /** The limits have changed: groups that the old ones held up are looked at again when their turn comes. */
+  /** The limits have changed: groups blocked by the old limits are checked again at their next turn. */
   reconsider(): void {
     this.counters.add('turn', 1);
     this.tables
@@ -177,7 +177,7 @@ export class Groups {
     this.#changed.add(group);
   }
 
-  /** How many jobs it may give now. */
+  /** How many jobs the group may start now. */
   #mayGive(group: Group): number {
     const { concurrency, rate } = this.#pace;
     const slots = concurrency === undefined ? group.waiting : concurrency - group.holds;
@@ -185,7 +185,7 @@ export class Groups {
     return Math.max(0, Math.min(group.waiting, slots, starts));
   }
 
-  /** Puts a group where it belongs now, last in the round if it may go on. */
+  /** Puts a group where it belongs now, last in the rotation if it may start jobs. */
   #seat(group: Group): void {
     const { concurrency, rate } = this.#pace;
     this.#changed.add(group);
@@ -201,7 +201,7 @@ export class Groups {
     }
   }
 
-  /** The next groups of the round. */
+  /** The next groups in the rotation. */
   #turns(limit: number, offset: number): Group[] {
     if (offset === 0) this.flush();
     return this.#select('shelf = 1 ORDER BY turn, name LIMIT ? OFFSET ?', limit, offset);
@@ -217,7 +217,7 @@ export class Groups {
     return group;
   }
 
-  /** Rows as the groups they are: one object each, however often they are met. */
+  /** Maps rows to groups, with a single object per group. */
   #select(where: string, ...values: (string | number)[]): Group[] {
     const rows = this.tables
       .arrays(`SELECT ${COLUMNS} FROM groups WHERE queue = ? AND ${where}`)
@@ -237,18 +237,18 @@ export function limitsOf({ pace }: { pace: string | null }): QueueLimits {
   return pace === null ? {} : (JSON.parse(pace) as QueueLimits);
 }
 
-/** When the window began and how many have started in it, a new one where the last is over. */
+/** When the rate window began and how many have started in it; a new window if the last one is over. */
 export function windowOf(
   { opened, started }: { opened: number; started: number },
   rate: Rate | undefined,
   now: number,
 ): [opened: number, started: number] {
-  // One that began in the future is of a clock that was set back.
+  // A window that began in the future results from a clock that was set back.
   const over = started === 0 || now < opened || now >= opened + (rate?.per ?? 0);
   return over ? [now, 0] : [opened, started];
 }
 
-/** Forgets groups that have nothing and whose rate no longer remembers anything. */
+/** Removes groups with no jobs and no remaining rate window. */
 export function dropIdleGroups(tables: Tables, { queue, row }: QueueCounters, now: number): void {
   if (row.turn === 0) return;
   const per = limitsOf(row).group?.rate?.per ?? 0;

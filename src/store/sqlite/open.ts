@@ -10,10 +10,10 @@ import { SqliteStore } from './store.js';
 import { Tables } from './tables.js';
 
 export interface OpenSqliteOptions {
-  /** Milliseconds a call may wait for a file that others have locked. */
+  /** How many milliseconds a call may wait for a file that other processes have locked. */
   timeout: number;
   clock?: () => number;
-  /** Heartbeats may lose their last second in a power cut: they need no fsync of their own. */
+  /** Heartbeats need no fsync of their own: losing the last second of them in a power failure is harmless. */
   relaxed?: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function openSqlite(file: string, options: OpenSqliteOptions): Prom
   });
 }
 
-/** Another process may be creating or migrating the same file: a busy one is tried again until the time is up. */
+/** Another process may be creating or migrating the same file: retries a busy file until the time is up. */
 async function openFile(path: string, inMemory: boolean, shown: string, options: OpenSqliteOptions): Promise<Database> {
   const deadline = performance.now() + options.timeout;
   for (;;) {
@@ -53,7 +53,7 @@ async function openFile(path: string, inMemory: boolean, shown: string, options:
 }
 
 function prepareFile(path: string, inMemory: boolean, shown: string, options: OpenSqliteOptions): Database {
-  // Jobs may hold secrets: the file is its owner's alone, and SQLite gives its companions the same mode.
+  // Jobs may contain secrets: only the owner may read the file, and SQLite gives its companion files the same mode.
   if (!inMemory && !existsSync(path)) closeSync(createFile(path));
   const db = openDatabase(path);
   try {

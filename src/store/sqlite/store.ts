@@ -48,7 +48,7 @@ import { type Swept, sweep } from './verbs/sweep.js';
 
 type Listener = (signal: Signal) => void;
 
-/** Foreign commits that may concern running work are told at most this often, in milliseconds. */
+/** Minimum interval between notifications of external commits that may affect running work, in milliseconds. */
 const RESET_PAUSE = 50;
 
 const NOTHING_SWEPT: Swept = { lost: [], more: false, promoted: false };
@@ -56,14 +56,14 @@ const NOTHING_SWEPT: Swept = { lost: [], more: false, promoted: false };
 export interface SqliteStoreOptions {
   tables: Tables;
   committer: Committer;
-  /** Throws when the file is no longer where it was. */
+  /** Throws if the file is no longer at its path. */
   check: () => void;
   shown: string;
   clock: () => number;
-  /** Makes the watcher of other processes; absent for a database in memory. */
+  /** Creates the watcher for commits of other processes; absent for an in-memory database. */
   watcher?: (tell: () => void) => CommitWatcher;
   threadUrl?: string;
-  /** The file, for comparison with other people's connections; absent for a database in memory. */
+  /** The file, to compare with the connections of applications; absent for an in-memory database. */
   path?: string;
 }
 
@@ -138,7 +138,7 @@ export class SqliteStore implements Store {
     return outcomes;
   }
 
-  /** Its commit shows as a foreign one, also within this process. */
+  /** Its commit counts as an external one, even within this process. */
   addIn(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity = {}): AddOutcome[] {
     return this.#enlistments.add(connection, queue, jobs, limits, this.now());
   }
@@ -184,7 +184,7 @@ export class SqliteStore implements Store {
       this.#tables
         .sql('INSERT OR REPLACE INTO sessions (queue, worker, deadline, info, raw) VALUES (?, ?, ?, ?, ?)')
         .run(n, worker, this.now() + session.lease, session.info, session.raw ? 1 : 0);
-      // From here on a gap between sweeps is known for what it is.
+      // From here on a gap between sweeps can be recognised.
       this.#tables.sql('UPDATE queues SET swept = ? WHERE n = ? AND swept IS NULL').run(this.now(), n);
     });
   }
@@ -328,7 +328,7 @@ export class SqliteStore implements Store {
     return this.#committer.run(() => removeSchedule(this.#tables, name));
   }
 
-  /** In this process every end is told anyway; those of other processes show as foreign commits. */
+  /** In this process every end is signalled anyway; ends in other processes appear as external commits. */
   async watchForEnd(queue: string, ids: readonly string[]): Promise<void> {
     const jobs = await this.get(queue, ids);
     jobs.forEach((job, i) => {
@@ -364,12 +364,12 @@ export class SqliteStore implements Store {
     this.#tables.db.close();
   }
 
-  /** Numbers of queues are not remembered: another process may have forgotten a queue that was empty. */
+  /** Queue numbers are not cached: another process may have removed an empty queue. */
   #write<T>(queue: string, work: (queue: number) => T): Promise<T> {
     return this.#committer.run(() => work(this.#tables.ensure(queue)));
   }
 
-  /** The same for what cannot bring anything: a queue that is not there stays so. */
+  /** The same for calls that add nothing: does not create a missing queue. */
   #update<T>(queue: string, nothing: T, work: (queue: number) => T): Promise<T> {
     return this.#committer.run(() => {
       const number = this.#tables.find(queue);
@@ -416,7 +416,7 @@ export class SqliteStore implements Store {
     for (const queue of this.#listeners.keys()) this.#emit(queue, signal);
   }
 
-  /** There may be work: told at once. Something of ours may have been cancelled or awaited: told now and then. */
+  /** Signals possible work at once, and possible cancellations or ends of watched jobs at a limited rate. */
   #foreignCommit(): void {
     this.raw.pump();
     this.#emitAll({ type: 'work' });
@@ -430,7 +430,7 @@ export class SqliteStore implements Store {
   }
 }
 
-/** What a change to jobs says where there are none. */
+/** The result of a change to jobs when there are none. */
 function nothing(ids: readonly string[]): { applied: boolean[]; ended: string[]; woken: number[] } {
   return { applied: ids.map(() => false), ended: [], woken: [] };
 }

@@ -5,7 +5,7 @@ import type { Counts, EventType } from '../store.js';
 import type { Database, Row, Statement, Value } from './file/driver.js';
 import { Groups } from './groups.js';
 
-/** Indexes in STATES, as the `state` column holds them. */
+/** Indexes in STATES, as stored in the `state` column. */
 export const S = { blocked: 0, scheduled: 1, ready: 2, active: 3, done: 4, dead: 5, cancelled: 6 } as const;
 
 /** A database with its prepared statements. */
@@ -13,7 +13,7 @@ export class Tables {
   readonly #statements = new Map<string, Statement>();
   readonly #arrays = new Map<string, { all(...values: Value[]): Value[][] }>();
 
-  /** Queues of which something was recorded since somebody looked. */
+  /** Queues with events recorded since the last check. */
   readonly eventful = new Set<string>();
 
   constructor(readonly db: Database) {}
@@ -42,7 +42,7 @@ export class Tables {
     return this.sql('SELECT n FROM queues WHERE name = ?').get(name)?.n as number | undefined;
   }
 
-  /** The number of a queue, made when new. */
+  /** The number of a queue, created if new. */
   ensure(name: string): number {
     return this.find(name) ?? Number(this.sql('INSERT INTO queues (name) VALUES (?)').run(name).lastInsertRowid);
   }
@@ -66,13 +66,13 @@ export type QueueRow = Counts & {
   claims: number;
   bytes: number;
   tasks: number;
-  /** Ready jobs that wait in the line of a group. */
+  /** Ready jobs that wait in a group. */
   grouped: number;
-  /** JSON of the pace, if there is one. */
+  /** JSON of the limits, if there are any. */
   pace: string | null;
   /** The last turn given to a group. */
   turn: number;
-  /** The window of the queue's rate: when it began, and how many have started in it. */
+  /** The rate window of the queue: when it began, and how many entries have started in it. */
   opened: number;
   started: number;
   /** Until when events are recorded. */
@@ -82,7 +82,7 @@ export type QueueRow = Counts & {
 const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', 'grouped', 'turn', ...STATES] as const;
 type Counter = (typeof COUNTERS)[number];
 
-/** Changes to a queue's counters, gathered while a verb works and written once. */
+/** Changes to the counters of a queue, collected during a call and written once. */
 export class QueueCounters {
   readonly #changes = new Map<Counter, number>();
   #groups: Groups | undefined;
@@ -99,7 +99,7 @@ export class QueueCounters {
     if (by !== 0) this.#changes.set(counter, (this.#changes.get(counter) ?? 0) + by);
   }
 
-  /** The counter as it will be. */
+  /** The counter including pending changes. */
   get(counter: Counter): number {
     return this.row[counter] + (this.#changes.get(counter) ?? 0);
   }
@@ -119,7 +119,7 @@ export class QueueCounters {
     return this.get('front');
   }
 
-  /** Records that something happened to a job, if anybody wants to know. */
+  /** Records an event of a job, if events are being recorded. */
   event(now: number, type: EventType, id: string, info: string | number = ''): void {
     if (this.row.watched <= now) return;
     this.tables.eventful.add(this.row.name);
@@ -128,7 +128,7 @@ export class QueueCounters {
       .run(this.queue, type, id, now, String(info));
   }
 
-  /** The groups of the queue; what changes in them is written with the counters. */
+  /** The groups of the queue; their changes are written together with the counters. */
   groups(now: number): Groups {
     this.#groups ??= new Groups(this.tables, this, now);
     return this.#groups;
@@ -177,8 +177,8 @@ function applyOutcome(job: Job, outcome: Value): void {
 }
 
 /**
- * The token that is handed out: attempt (0 for a raw task) and row, what the row says (claim sequence and nonce), and a mark
- * of the job's id, by which a token that belongs to another job is told without asking the database.
+ * The token of a lease: attempt (0 for a raw task), row number, the row's own token (claim sequence and nonce), and a
+ * hash of the job's id, which reveals a token of another job without a query.
  */
 export function leaseToken(row: Row): string {
   return makeToken((row.attempt as number) ?? 0, row.n as number, row.token as string, (row.id as string) ?? '');
@@ -194,7 +194,7 @@ function markOf(id: string): string {
   return (hash >>> 0).toString(36);
 }
 
-/** The parts of a token, as far as they can be read. */
+/** The parts of a token, as far as they can be parsed. */
 export function splitToken(token: string): { attempt: number; n: number; nonce: string; claim: number } {
   const first = token.indexOf('.');
   const second = token.indexOf('.', first + 1);

@@ -7,10 +7,10 @@ import { release } from './node-redis.js';
 export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
 
-/** Whether running a script twice is harmless, or how its arguments make it so. */
+/** Whether running a script twice is harmless, or a function that changes its arguments to make it harmless. */
 export type Again = boolean | ((args: Arg[]) => void);
 
-/** What the libraries say of a command whose answer will not come. */
+/** The libraries' error messages for a command that will get no reply. */
 const LOST = /^(Command timed out|Socket closed unexpectedly|Socket timeout|Disconnects client|The client is closed)/i;
 
 interface Flight {
@@ -18,7 +18,7 @@ interface Flight {
   sent: boolean;
 }
 
-/** What befell the connection, as opposed to what the server answered. */
+/** A failure of the connection, as opposed to an error from the server. */
 class ConnectionLost extends Error {
   constructor(
     message: string,
@@ -29,13 +29,13 @@ class ConnectionLost extends Error {
 }
 
 /**
- * Our port to the client library: scripts and a few plain commands, every one bounded in time. The library's own resend
- * after a reconnect is off: only the caller knows whether doing a thing twice is harmless.
+ * Adapter to the client library: scripts and a few plain commands, each with a time limit. The library's own resend
+ * after a reconnect is off, because only the caller knows whether a repetition is harmless.
  */
 export class RedisClient {
   readonly #redis: Connection;
   readonly #flights = new Set<Flight>();
-  /** Those who wait before they try again. */
+  /** Wakes the calls that pause before a retry. */
   readonly #waiting = new Set<() => void>();
   #closed = false;
   #why = 'no answer';
@@ -49,7 +49,7 @@ export class RedisClient {
     this.#redis.on('error', this.#note).on('close', this.#drop).on('end', this.#drop).on('ready', this.#wake);
   }
 
-  /** Whether a message may be meant for somebody at another server. */
+  /** Whether subscribers may be connected to other servers. */
   get isCluster(): boolean {
     return isCluster(this.#redis);
   }
@@ -71,7 +71,7 @@ export class RedisClient {
     throw new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown}: ${why}`, { cause: error });
   }
 
-  /** Runs a script; the reply tells whether it may have run twice. */
+  /** Runs a script; the result says whether it may have run twice. */
   async run(
     name: ScriptName,
     keys: Arg[],
@@ -90,12 +90,12 @@ export class RedisClient {
     return { reply, repeated };
   }
 
-  /** A plain command whose repetition is harmless. */
+  /** Runs a plain command that is harmless to repeat. */
   call(command: string, ...args: Arg[]): Promise<Reply> {
     return this.#persist(() => this.#send(command, args));
   }
 
-  /** Tries until there is an answer, the trouble is not of the passing kind, or the time is up. */
+  /** Retries until a reply arrives, the error is not transient, or the time is up. */
   async #persist(send: () => Promise<Reply>, lost?: (error: ConnectionLost) => void): Promise<Reply> {
     const deadline = performance.now() + this.timeout;
     for (let attempt = 1; ; attempt++) {
@@ -109,7 +109,7 @@ export class RedisClient {
     }
   }
 
-  /** A while, or less when the connection stands again: it may not stand for long. */
+  /** Pauses, but ends early when the connection is back: it may not last long. */
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
@@ -151,7 +151,7 @@ export class RedisClient {
       const flight: Flight = { reject, sent: this.#redis.status === 'ready' };
       this.#flights.add(flight);
       const answer = (this.#redis as Redis).callBuffer(command, args);
-      // A connection of ours has its own time limit; of a given one nobody knows.
+      // Our own connection has a time limit; a given connection may have none.
       (this.source.given ? bounded(answer, this.timeout, new Error('Command timed out')) : answer).then(
         (reply) => {
           this.#flights.delete(flight);
@@ -165,7 +165,7 @@ export class RedisClient {
     });
   }
 
-  /** A given client may keep commands back until it is connected: nothing is handed to it before that. */
+  /** A given client may queue commands until it is connected: send nothing before that. */
   #notReady(): Promise<never> {
     if (this.#redis.status === 'wait') this.#redis.connect().catch(() => {});
     return Promise.reject(new Error('Connection is closed'));
@@ -179,7 +179,9 @@ export class RedisClient {
     for (const wake of this.#waiting) wake();
   };
 
-  /** The library forgets commands in flight when a connection closes; we do not let them wait for their time limit. */
+  /**
+   * The library forgets commands in flight when a connection closes; reject them now instead of at their time limit.
+   */
   readonly #drop = (): void => {
     for (const flight of this.#flights) {
       if (!flight.sent && !this.#closed) continue;

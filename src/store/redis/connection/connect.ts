@@ -8,24 +8,27 @@ import type { Subscriber } from './signals.js';
 export type RedisUrl = Extract<StoreUrl, { kind: 'redis' }>;
 export type Connection = Redis | Cluster;
 
-/** Connections an application already has: of ioredis, or of node-redis. Each is used as it is, and stays open when the store is closed. */
+/**
+ * Connections of the application, from ioredis or node-redis. Each is used as it is, and stays open when the store is
+ * closed.
+ */
 export interface GivenClients {
   data?: Connection | NodeRedisClient;
   subscribe?: Connection | NodeRedisClient;
-  /** Where one that is missing goes; absent: where the other leads. */
+  /** Where to connect a missing one; if absent, to the same server as the other. */
   url?: RedisUrl;
 }
 
-/** Where the two connections of a store come from. */
+/** The two connections of a store. */
 export interface Source {
   data: Connection;
-  /** The data connection is the application's: it may not be ready, may keep commands back, and is never closed by us. */
+  /** The application owns the data connection: it may not be ready, may queue commands, and we never close it. */
   given: boolean;
   subscriber: Subscriber;
 }
 
 export function fromUrl(url: RedisUrl, timeout: number): Source {
-  // Nothing waits in the library for a connection: it would be sent long after its caller was told that it failed.
+  // The library must not queue commands while disconnected: it would send them long after their caller got an error.
   return {
     data: connectTo(url, timeout, false),
     given: false,
@@ -33,7 +36,7 @@ export function fromUrl(url: RedisUrl, timeout: number): Source {
   };
 }
 
-/** A missing one is made from the URL, or is a duplicate of the other, with our own bounds. */
+/** Creates a missing connection from the URL, or as a duplicate of the other one, with our own time limits. */
 export function fromGiven({ data, subscribe, url }: GivenClients, timeout: number): Source {
   const given = { data: data && adapted(data), subscribe: subscribe && adapted(subscribe) };
   const make = (other: Connection, offlineQueue: boolean) =>
@@ -47,7 +50,7 @@ export function fromGiven({ data, subscribe, url }: GivenClients, timeout: numbe
   };
 }
 
-/** The rest of a store knows ioredis alone; of that it uses what the adapter has, too. */
+/** The rest of the store only knows ioredis, and uses only the part of it that the adapter has too. */
 function adapted(client: Connection | NodeRedisClient): Connection {
   return isNodeRedis(client) ? (new NodeRedisConnection(client) as unknown as Connection) : (client as Connection);
 }
@@ -65,7 +68,7 @@ export function isCluster(connection: Connection): connection is Cluster {
   return 'nodes' in connection && typeof connection.nodes === 'function';
 }
 
-/** The certificates themselves, in place of the files that hold them. */
+/** Reads the certificates from their files. */
 function readFiles(files: TlsFiles): TlsFiles {
   const contents: TlsFiles = {};
   for (const name of ['ca', 'cert', 'key'] as const) {
@@ -89,7 +92,7 @@ function bounds(timeout: number, enableOfflineQueue: boolean): RedisOptions {
     commandTimeout: timeout,
     socketTimeout: timeout,
     enableOfflineQueue,
-    // Signals subscribes anew by itself; the library's own attempt would go unanswered when the connection breaks again.
+    // Signals resubscribes by itself; the library's own attempt would get no reply if the connection breaks again.
     autoResubscribe: false,
     maxRetriesPerRequest: null,
     autoResendUnfulfilledCommands: false,

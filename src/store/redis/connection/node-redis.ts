@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Arg, Reply } from './client.js';
 
-/** What is used of a client of `redis` (node-redis), version 4 or newer. */
+/** The part we use of a client of `redis` (node-redis), version 4 or newer. */
 export interface NodeRedisClient {
   readonly isOpen: boolean;
   readonly isReady: boolean;
@@ -20,8 +20,8 @@ export interface NodeRedisClient {
 type Listener = (message: Buffer, channel: Buffer) => void;
 
 /**
- * Replies as buffers and flat lists: version 4 knows the first option, later ones the second, by the first byte of each type on the
- * wire: '$' text, '+' status, '%' map, '~' set, ',' double.
+ * Requests replies as buffers and flat lists: version 4 knows the first option, later versions the second, which is
+ * keyed by the first byte of each type in the protocol: '$' text, '+' status, '%' map, '~' set, ',' double.
  */
 const AS_BUFFERS = { returnBuffers: true, typeMapping: { 36: Buffer, 43: Buffer, 37: Array, 126: Array, 44: String } };
 
@@ -34,12 +34,12 @@ export function isNodeRedis(client: unknown): client is NodeRedisClient {
   );
 }
 
-/** Lets go of a client that was given, if it is one of node-redis. */
+/** Detaches from a given client, if it is one of node-redis. */
 export function release(connection: unknown): void {
   if (connection instanceof NodeRedisConnection) connection.release();
 }
 
-/** A client of node-redis with the few calls and events of ioredis that a store uses. */
+/** Adapts a node-redis client to the few calls and events of ioredis that a store uses. */
 export class NodeRedisConnection extends EventEmitter {
   readonly #subscribed = new Map<string, Listener>();
   #connecting: Promise<unknown> | undefined;
@@ -67,16 +67,16 @@ export class NodeRedisConnection extends EventEmitter {
 
   disconnect(): void {
     this.release();
-    this.client.on('error', () => {}); // without a listener its last error would end the process
+    this.client.on('error', () => {}); // without a listener, a last error would end the process
     try {
       if (this.client.destroy) this.client.destroy();
       else void this.client.disconnect?.().catch(() => {});
     } catch {
-      // it was closed already
+      // it was already closed
     }
   }
 
-  /** Hears nothing more of a client that stays its owner's. */
+  /** Removes our listeners from a client that its owner keeps. */
   release(): void {
     this.client.off('error', this.#failed as never);
     this.client.off('ready', this.#ready);
@@ -92,7 +92,7 @@ export class NodeRedisConnection extends EventEmitter {
     return this.client.sendCommand([command, ...args], AS_BUFFERS) as Promise<Reply>;
   }
 
-  /** The library subscribes again by itself after a reconnect. */
+  /** The library resubscribes by itself after a reconnect. */
   async subscribe(channel: string): Promise<void> {
     if (this.#subscribed.has(channel)) return;
     const listener: Listener = (message, name) => void this.emit('messageBuffer', name, message);

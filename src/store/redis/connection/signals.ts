@@ -4,24 +4,24 @@ import type { Signal } from '../../store.js';
 import { release } from './node-redis.js';
 
 type Listener = (signal: Signal) => void;
-/** A message, or undefined when some may have been missed. */
-type Hearer = (message: Buffer | undefined) => void;
+/** Receives a message, or undefined if some may have been missed. */
+type MessageListener = (message: Buffer | undefined) => void;
 
 interface Channel {
-  hearers: Set<Hearer>;
+  messageListeners: Set<MessageListener>;
   listeners: Set<Listener>;
   ready: Promise<void>;
 }
 
-/** Where messages come from: a connection of ours, opened when somebody first listens, or one that was given. */
+/** The connection for subscriptions: our own, opened for the first listener, or a given one. */
 export interface Subscriber {
   open: () => Redis | Cluster;
   given?: boolean;
 }
 
 /**
- * The pub/sub side: one connection. After a reconnect everybody hears that something may have been missed, for whatever was
- * published meanwhile is gone.
+ * Pub/sub over one connection. After a reconnect, every listener is notified that messages may have been missed,
+ * because Redis does not keep what was published in between.
  */
 export class Signals {
   readonly #channels = new Map<string, Channel>();
@@ -38,18 +38,18 @@ export class Signals {
     };
   }
 
-  /** The messages themselves, whatever they hold. */
-  hear(name: string, hearer: Hearer): Subscription {
+  /** Delivers the raw messages, whatever their content. */
+  subscribe(name: string, messageListener: MessageListener): Subscription {
     const channel = this.#channel(name);
-    channel.hearers.add(hearer);
+    channel.messageListeners.add(messageListener);
     const stop = () => {
-      channel.hearers.delete(hearer);
+      channel.messageListeners.delete(messageListener);
       this.#release(name, channel);
     };
     return { ready: channel.ready, stop };
   }
 
-  /** Tells listeners of this process of work that is on its way: their claim follows it on the same connection. */
+  /** Notifies listeners in this process of work being added: their claim follows it on the same connection. */
   nudge(name: string): void {
     for (const listener of this.#channels.get(name)?.listeners ?? []) listener({ type: 'work' });
   }
@@ -69,14 +69,14 @@ export class Signals {
   #channel(name: string): Channel {
     const known = this.#channels.get(name);
     if (known) return known;
-    const channel: Channel = { hearers: new Set(), listeners: new Set(), ready: Promise.resolve() };
+    const channel: Channel = { messageListeners: new Set(), listeners: new Set(), ready: Promise.resolve() };
     this.#channels.set(name, channel);
     channel.ready = this.#subscribe(this.#connect(), name);
     return channel;
   }
 
   #release(name: string, channel: Channel): void {
-    if (channel.listeners.size + channel.hearers.size > 0 || this.#channels.get(name) !== channel) return;
+    if (channel.listeners.size + channel.messageListeners.size > 0 || this.#channels.get(name) !== channel) return;
     this.#channels.delete(name);
     this.#connection?.unsubscribe(name).catch(() => {});
   }
@@ -97,7 +97,7 @@ export class Signals {
     for (const name of this.#channels.keys()) void this.#subscribe(this.#connection!, name);
   };
 
-  /** A listener may have claimed before the subscription stood: it is told to look again once it does. */
+  /** A listener may have claimed before the subscription was active: notifies it to check again once it is. */
   #subscribe(connection: Redis | Cluster, name: string): Promise<void> {
     const tell = () => this.#emit(name, undefined);
     return connection.subscribe(name).then(tell, () => {});
@@ -106,14 +106,14 @@ export class Signals {
   #emit(name: string, message: Buffer | undefined): void {
     const channel = this.#channels.get(name);
     if (!channel) return;
-    for (const hearer of channel.hearers) hearer(message);
+    for (const messageListener of channel.messageListeners) messageListener(message);
     if (channel.listeners.size === 0) return;
     const signal = read(message);
     for (const listener of channel.listeners) listener(signal);
   }
 }
 
-/** One letter, then what it is about. */
+/** A message is one letter, then its subject. */
 function read(message: Buffer | undefined): Signal {
   const text = message?.toString() ?? '';
   const rest = text.slice(1);

@@ -6,9 +6,9 @@ import type { Arg } from '../connection/client.js';
 import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
 import { pack } from './msgpack.js';
 
-/** Argument lists of the larger scripts; their headers in lua/ say what each position means. */
+/** Argument lists of the larger scripts; the script headers in lua/ document each position. */
 
-/** Nothing that `add_plain`, or with a group `add_grouped`, could not do. */
+/** Whether `add_plain`, or with a group `add_grouped`, can add this job. */
 export function isPlain(job: NewJob, grouped = false): boolean {
   const { spec } = job;
   if (grouped !== (spec.group !== undefined)) return false;
@@ -83,7 +83,7 @@ export function addArguments(
   return args;
 }
 
-/** Queues are named in edges only where they differ. */
+/** Dependencies name a queue only if it differs from the job's own. */
 export function upstreamQueue(need: Need, queue: string): string {
   return need.queue === queue ? '' : need.queue;
 }
@@ -132,8 +132,8 @@ function pushTail(args: Arg[], { move, spec }: Settlement): void {
 }
 
 /**
- * For a batch of distinct jobs that are done, kept as by default or not at all, with no key to free: the common cases and
- * the cheapest script. Neighbours that ended alike share what they have in common.
+ * For a batch of distinct jobs that are done, with default retention or none, and no unique key to free: the common
+ * cases and the cheapest script. Adjacent jobs with the same outcome share their common arguments.
  */
 export function doneArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
   const keep = settlements[0]!.spec.keep.done;
@@ -168,7 +168,7 @@ export function doneTaskArguments(settlements: readonly Settlement[], now: strin
   return [now, pack(tokens)];
 }
 
-/** Six numbers, 0 for no limit; nothing at all when nothing is limited. */
+/** Six numbers, 0 for no limit; empty if nothing is limited. */
 export function limitsText({ concurrency = 0, rate, group = {} }: QueueLimits): string {
   const numbers = [concurrency, rate?.count ?? 0, rate?.per ?? 0];
   numbers.push(group.concurrency ?? 0, group.rate?.count ?? 0, group.rate?.per ?? 0);

@@ -3,16 +3,16 @@ import { readError } from '../../../job/reported-error.js';
 import { DEFAULT_SPEC, decodeSpec, encodeSpec, FORGETFUL_SPEC, keepOf } from '../../../job/spec.js';
 
 /**
- * The record of a job, written once: a flags character, nine base-36 digits of creation time, then, as the flags say,
- * `<reservation>;`, `<length>;<unique key>`, `<length>;<group>`, `<length>;<spec JSON>`, and last the payload as it is. All but a payload of
- * raw bytes is text, so that a batch of JSON jobs reaches the client library as plain strings (mixing in Buffers costs a
- * third more per job).
+ * The record of a job, written once: a flags character, nine base-36 digits of creation time, then, depending on the
+ * flags, `<reservation>;`, `<length>;<unique key>`, `<length>;<group>`, `<length>;<spec JSON>`, and finally the
+ * unchanged payload. Everything except a binary payload is text, so that a batch of JSON jobs reaches the client
+ * library as plain strings (mixing in Buffers costs a third more per job).
  */
 const RESERVED = 1;
 const UNIQUE_WAITING = 2;
 const SPEC = 4;
 const BYTES = 8;
-/** Shorthand for a plain job that is forgotten when done. */
+/** Short form for a plain job that is removed when done. */
 const FORGET = 16;
 const GROUP = 32;
 const HEAD = 10;
@@ -62,7 +62,7 @@ function counted(text: string): string {
   return `${Buffer.byteLength(text)};${text}`;
 }
 
-/** A job from its record and run. `run` is empty for a fresh one that waits. */
+/** Decodes a job from its record and run. `run` is empty for a new job that waits. */
 export function decodeJob(queue: string, id: string, record: Buffer, run: Buffer | null, state?: State): Job {
   const job = decodeRecord(queue, id, record, 0, record.length);
   if (state === 'active' && run) applyActive(job, run.toString());
@@ -70,7 +70,7 @@ export function decodeJob(queue: string, id: string, record: Buffer, run: Buffer
   return job;
 }
 
-/** The waiting job whose record lies at `start` to `end` of a buffer. */
+/** Decodes the waiting job whose record is at `start` to `end` of a buffer. */
 export function decodeRecord(queue: string, id: string, buffer: Buffer, start: number, end: number): Job {
   const flags = buffer[start]! - 48;
   let at = start + HEAD;
@@ -116,7 +116,10 @@ function createdAt(buffer: Buffer, at: number): number {
   return value;
 }
 
-/** `token crashes priority at worker`, the token starting with the attempt, and perhaps a group that is in the record too. */
+/**
+ * Parses `token crashes priority at worker`, where the token starts with the attempt, and possibly a group that is also
+ * in the record.
+ */
 export function readActive(
   run: string,
 ): Required<Pick<Job, 'token' | 'crashes' | 'priority' | 'startedAt' | 'worker'>> {
@@ -134,7 +137,7 @@ function applyActive(job: Job, run: string): void {
   Object.assign(job, readActive(run), { state: 'active', attempt: Number.parseInt(run, 10) });
 }
 
-/** `state attempt crashes priority at tail`, the tail being any bytes. */
+/** Applies `state attempt crashes priority at tail`, where the tail may be any bytes. */
 export function applyRun(job: Job, run: Buffer): void {
   const cuts: number[] = [];
   for (let from = 0; cuts.length < 5; ) {
@@ -175,7 +178,7 @@ function applyTail(job: Job, at: number, tail: Buffer): void {
   }
 }
 
-/** A result in the tail of a run: a letter for its kind, then itself. */
+/** Encodes a result for the tail of a run: a letter for its kind, then the result. */
 export function encodeBody(body: Body | undefined): string | Buffer {
   if (body === undefined) return '';
   return typeof body === 'string' ? `j${body}` : Buffer.concat([Buffer.from('b'), body]);
@@ -185,13 +188,13 @@ function decodeBody(tail: Buffer): Body {
   return tail[0] === 98 ? tail.subarray(1) : tail.toString('utf8', 1, tail.length);
 }
 
-/** What a blocked job's run carries for the day it is skipped. */
+/** The tail of a blocked job's run, which is used if the job is skipped. */
 export function skipTail(job: NewJob): string {
   const keep = keepOf(job.spec, 'cancelled');
   return `${keep.ms} ${keep.count} ${freedKey(job) ?? ''}`;
 }
 
-/** The unique key that the end of this job frees. */
+/** The unique key that is freed when this job ends. */
 export function freedKey(job: Pick<NewJob, 'spec'>): string | undefined {
   const { unique } = job.spec;
   return unique && unique.scope !== 'window' ? unique.key : undefined;

@@ -2,7 +2,7 @@ import type { Entry } from '../../../job/job.js';
 import { applyRun, decodeRecord } from './codec.js';
 import { unpack } from './msgpack.js';
 
-/** What a claim brought, still packed. */
+/** The reply of a claim, still packed. */
 export interface Claimed {
   first: number;
   nonce: string;
@@ -11,7 +11,10 @@ export interface Claimed {
   runs: Buffer;
 }
 
-/** Claimed entries with their leases. Nothing keeps a piece of the reply: a long job must not hold on to its whole batch. */
+/**
+ * Decodes claimed entries with their leases. No entry keeps a slice of the reply: a long job must not retain its whole
+ * batch.
+ */
 export function readEntries(queue: string, worker: string, { first, nonce, ids, bodies, runs }: Claimed): Entry[] {
   const names: string[] = [];
   const tried: (Buffer | undefined)[] = [];
@@ -37,5 +40,5 @@ export function readEntries(queue: string, worker: string, { first, nonce, ids, 
   return entries;
 }
 
-/** Places in a claim, as tokens name them. */
+/** Indexes within a claim, in the form used in tokens. */
 export const THREE_DIGITS = Array.from({ length: 1_000 }, (_x, i) => String(i).padStart(3, '0'));

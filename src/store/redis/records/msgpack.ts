@@ -1,9 +1,9 @@
 import type { Arg } from '../connection/client.js';
 
 /**
- * MessagePack for lists of strings: the little of it that our scripts exchange with us through the server's own
- * `cmsgpack`. One packed argument in place of hundreds spares both sides an object for each (measured: a third of the
- * client's time per job, a fifth of the server's).
+ * MessagePack for lists of strings: the subset that our scripts exchange with us through the server's own `cmsgpack`.
+ * One packed argument instead of hundreds saves both sides an object for each (measured: a third of the client's time
+ * per job, a fifth of the server's).
  */
 
 const STR32 = 0xdb;
@@ -42,8 +42,8 @@ function grown(buffer: Buffer, used: number, more: number): Buffer {
 }
 
 /**
- * Calls `each` with the place of every string of a packed list; -1, -1 for one that is missing. The list begins at `from`;
- * returns where it ends.
+ * Calls `each` with the start and end of every string in a packed list; -1, -1 for one that is missing. The list begins
+ * at `from`; returns where it ends.
  */
 export function unpack(
   buffer: Buffer,

@@ -22,11 +22,11 @@ import { readTaskEvent } from './task-events.js';
 export interface RedisRawSetup {
   view: View;
   signals: Signals;
-  /** Puts a queue's name on record. */
+  /** Adds a queue to the registry. */
   register: (queue: string) => Promise<void>;
 }
 
-/** Raw tasks by hand on Redis: see the contract, and the header of each script. */
+/** Raw tasks on Redis: see the contract, and the header of each script. */
 export class RedisRawStore implements RawStore {
   constructor(private readonly setup: RedisRawSetup) {}
 
@@ -42,9 +42,9 @@ export class RedisRawStore implements RawStore {
 
   async claim({ queue, worker, lease }: WorkerSession, n: number, nonce: string): Promise<TaskClaim> {
     const reply = await this.#run('claim_tasks', queue, [worker, String(n), nonce, String(lease)], false);
-    const [status, first, size, ...sheaves] = reply as [Buffer, number | undefined, number | undefined, ...Buffer[]];
+    const [status, first, size, ...batches] = reply as [Buffer, number | undefined, number | undefined, ...Buffer[]];
     const taken: TaskClaim['claimed'] = [];
-    for (const tasks of sheaves) {
+    for (const tasks of batches) {
       unpack(tasks, (start, end, _place, count) => {
         const token = `${size === 1 ? 1 : count}.${first}-${THREE_DIGITS[taken.length]}.${nonce}`;
         taken.push({ token, task: tasks.subarray(start, end) });
@@ -55,7 +55,7 @@ export class RedisRawStore implements RawStore {
 
   async finish(queue: string, ends: readonly TaskCompletion[]): Promise<boolean[]> {
     const { client, time } = this.setup.view;
-    const { items, order } = inSheaves(ends);
+    const { items, order } = byBatch(ends);
     const hasResults = order.some((i) => ends[i]!.result !== undefined);
     const results = hasResults ? pack(order.map((i) => resultOf(ends[i]!))) : '';
     const { list, stem } = this.#keys(queue);
@@ -66,17 +66,14 @@ export class RedisRawStore implements RawStore {
     );
     const applied = new Array<boolean>(ends.length).fill(false);
     for (const i of order) applied[i] = true;
-    // What was perhaps done by a lost first try counts as done.
+    // An entry that a lost first try may have finished counts as finished.
     if (!answer.repeated) for (const stale of answer.reply as number[]) applied[order[stale - 1]!] = false;
     return applied;
   }
 
-  async count(queue: string): Promise<number> {
+  async count(queue: string, wantsWork = false): Promise<number> {
+    if (wantsWork) return (await this.#run('waiting_tasks', queue, [])) as number;
     return (await this.setup.view.client.call('LLEN', this.#keys(queue).list)) as number;
-  }
-
-  async waiting(queue: string): Promise<number> {
-    return (await this.#run('waiting_tasks', queue, [])) as number;
   }
 
   async peek(queue: string): Promise<Bytes | undefined> {
@@ -117,11 +114,16 @@ export class RedisRawStore implements RawStore {
     return (await this.#run('update_session', queue, [worker, info])) === 1;
   }
 
-  subscribe(queue: string, about: TaskTopic, listener: (news: TaskEvent) => void): Subscription {
-    return this.setup.signals.hear(`${this.#keys(queue).stem}${about}`, (message) => listener(readTaskEvent(message)));
+  subscribe(queue: string, about: TaskTopic, listener: (event: TaskEvent) => void): Subscription {
+    return this.setup.signals.subscribe(`${this.#keys(queue).stem}${about}`, (message) =>
+      listener(readTaskEvent(message)),
+    );
   }
 
-  /** Where workers of the original Worqr listen. It knows no clusters, and there a message goes to every server. */
+  /**
+   * The channel of workers of the original Worqr. It does not support clusters, where a message would go to every
+   * server.
+   */
   #channel(queue: string, type: 'work' | 'cancel' | 'delete'): string {
     const { client, keys } = this.setup.view;
     return client.isCluster ? '' : `${keys.prefix}_${queue}_${type}`;
@@ -137,8 +139,8 @@ export class RedisRawStore implements RawStore {
   }
 }
 
-/** Fields and places as `finish` takes them, and the ends in the order in which these name them. */
-function inSheaves(ends: readonly TaskCompletion[]): { items: string[]; order: number[] } {
+/** Fields and indexes in the form that `finish_tasks` takes, and the ends in the same order. */
+function byBatch(ends: readonly TaskCompletion[]): { items: string[]; order: number[] } {
   const items: string[] = [];
   const order: number[] = [];
   for (const [field, places] of groupByBatch(ends)) {
@@ -158,7 +160,7 @@ function resultOf({ result }: TaskCompletion): string {
   return result === undefined ? '' : `=${result}`;
 }
 
-/** Neighbouring plain groups travel as one. `places` are the indexes of the groups as they were given. */
+/** Merges adjacent plain groups into one. `places` are the original indexes of the groups. */
 function merge(groups: readonly TaskGroup[]): { items: Arg[]; places: number[] } {
   const items: Arg[] = [];
   const places: number[] = [];

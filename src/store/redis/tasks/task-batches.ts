@@ -1,22 +1,22 @@
 import { THREE_DIGITS } from '../records/entries.js';
 import { unpack } from '../records/msgpack.js';
 
-/** Raw tasks that were taken at once and are leased together: see sheaf.lua, which this follows. */
+/** Raw tasks that were claimed at once and are leased together: mirrors task_batch.lua. */
 
 const TOKEN = /^\d+\.\d+-(\d{3})\./;
-/** Most tasks of a sheaf. */
+/** Maximum number of tasks in a task batch. */
 const SIZE = 50;
 
-/** Places travel as characters from this one on. */
+/** Indexes are encoded as characters from this code on. */
 export const FIRST_PLACE = 48;
 
-/** What is leased in one field, by place. */
+/** The tasks leased in one field, by index. */
 export interface TaskBatch {
   worker: string;
   tasks: Buffer[];
 }
 
-/** Whether a field is a task on its own. */
+/** Whether a field holds a single task. */
 export function isAlone(field: string): boolean {
   return field.startsWith('1.');
 }
@@ -30,13 +30,13 @@ export function readTaskBatch(field: string, value: Buffer): TaskBatch {
   return { worker, tasks };
 }
 
-/** The token so many places behind this one. */
+/** The token this many places after the given one. */
 export function tokenAt(token: string, places: number): string {
   const at = token.indexOf('-') + 1;
   return `${token.slice(0, at)}${THREE_DIGITS[Number(token.slice(at, at + 3)) + places]}${token.slice(at + 3)}`;
 }
 
-/** Where leases are found: by field and place, the index of each. One that is given twice counts once. */
+/** Groups leases by field and index within the field; the values are indexes in `leases`. Duplicates count once. */
 export function groupByBatch(leases: readonly { token: string }[]): Map<string, (number | undefined)[]> {
   const fields = new Map<string, (number | undefined)[]>();
   let last: Opened | undefined;
@@ -54,12 +54,14 @@ export function groupByBatch(leases: readonly { token: string }[]): Map<string, 
   return fields;
 }
 
-/** A sheaf of which one token has been seen. */
+/** A task batch of which one token has been read. */
 interface Opened {
   field: string;
   place: number;
   places: (number | undefined)[];
-  /** What is before and behind the three digits of each token, and those of the first; -1 for a task on its own. */
+  /**
+   * The parts before and after the three digits of each token, and the digits of the first token; -1 for a single task.
+   */
   head: string;
   tail: string;
   first: number;
@@ -74,7 +76,10 @@ function open(token: string): Opened {
   return { field: tokenAt(token, -place), place, places: [], head, tail, first: Number(index) - place };
 }
 
-/** The place of a token in this sheaf, mostly that of the one before; -1: it is of another. Nothing is made for it. */
+/**
+ * The index of a token in this task batch, usually that of the previous token; -1: it belongs to another one. Allocates
+ * nothing.
+ */
 function placeIn({ head, tail, first }: Opened, token: string): number {
   const at = head.length;
   if (first < 0 || token.length !== at + 3 + tail.length) return -1;

@@ -2,7 +2,7 @@ import type { CompletedTask, TaskEvent } from '../../raw-store.js';
 import { unpack } from '../records/msgpack.js';
 import { FIRST_PLACE, isAlone, readTaskBatch, tokenAt } from './task-batches.js';
 
-/** Reads what scripts publish on a queue's `news` and `ends` channels: one letter, then what it is about. */
+/** Parses what scripts publish on the `news` and `ends` channels of a queue: one letter, then its subject. */
 export function readTaskEvent(message: Buffer | undefined): TaskEvent {
   if (!message) return { type: 'reset' };
   const rest = message.subarray(1);
@@ -20,7 +20,7 @@ export function readTaskEvent(message: Buffer | undefined): TaskEvent {
   }
 }
 
-/** Fields and places, values, and results, if there are any: three packed lists one after the other. */
+/** Parses fields and indexes, values, and results, if any: three packed lists one after the other. */
 function readEnds(packed: Buffer): CompletedTask[] {
   const lists: Buffer[][] = [];
   for (let at = 0; at < packed.length; ) {

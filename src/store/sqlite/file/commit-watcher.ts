@@ -1,13 +1,13 @@
 import { type FSWatcher, watch } from 'node:fs';
 import type { Tables } from '../tables.js';
 
-/** Changes are told at most this often, in milliseconds. */
+/** Minimum interval between notifications in milliseconds. */
 const PAUSE = 2;
 const SLOW_POLL = 1_000;
 
 /**
- * Tells when another process has committed: the WAL file changes, and `data_version` says that it was not us. Behind it
- * stands a slow poll, for file events may be missed or unavailable.
+ * Detects commits of other processes: the WAL file changes, and `data_version` shows that the commit was not ours. A
+ * slow poll backs this up, because file events may be missed or unavailable.
  */
 export class CommitWatcher {
   #watcher: FSWatcher | undefined;
@@ -29,7 +29,7 @@ export class CommitWatcher {
       this.#watcher = watch(`${this.file}-wal`, { persistent: false }, () => this.#soon());
       this.#watcher.on('error', () => this.#watcher?.close());
     } catch {
-      // no file events here: the poll has to do
+      // no file events here: rely on the poll
     }
   }
 
@@ -53,7 +53,7 @@ export class CommitWatcher {
     try {
       version = this.#read();
     } catch {
-      return; // busy or failing: the next look, or the caller's own call, will tell
+      return; // busy or failing: the next check, or the caller's own call, will show it
     }
     if (version === this.#version) return;
     this.#version = version;

@@ -2,7 +2,7 @@ import { CroreError } from '../../../errors.js';
 import type { Database } from './driver.js';
 import { isBusy, isFull, translate } from './failure.js';
 
-/** Pages of a log on a disk that was full. */
+/** Maximum number of WAL pages after the disk was full. */
 const SHORT_LOG = 200;
 
 interface Call {
@@ -14,21 +14,22 @@ interface Call {
 }
 
 /**
- * Group commit: all calls made in one turn of the event loop share one transaction and one fsync, each in a savepoint of
- * its own so that a bad one fails alone. A file that another process has locked is tried again later, never waited for.
+ * Group commit: all calls made in one turn of the event loop share one transaction and one fsync, each in its own
+ * savepoint so that a failing call fails alone. If another process has locked the file, the committer retries later and
+ * never blocks.
  */
 export class Committer {
   #calls: Call[] = [];
   #scheduled = false;
   #closed = false;
-  /** Told after each transaction. */
+  /** Called after each transaction. */
   onCommit: (() => void) | undefined;
 
   constructor(
     private readonly db: Database,
     private readonly shown: string,
     private readonly timeout: number,
-    /** Throws when what was committed is not where it belongs. */
+    /** Throws if the committed file is no longer at its path. */
     private readonly check: () => void = () => {},
   ) {}
 
@@ -42,7 +43,7 @@ export class Committer {
     });
   }
 
-  /** Commits what has been asked for; later calls are refused. */
+  /** Commits the pending calls; later calls are refused. */
   close(): void {
     this.#closed = true;
     if (this.#calls.length > 0) this.#flush();
@@ -87,7 +88,9 @@ export class Committer {
     this.db.exec('RELEASE one');
   }
 
-  /** After some errors, such as a full disk, SQLite has undone the whole transaction by itself: then it is everybody's error. */
+  /**
+   * After some errors, such as a full disk, SQLite has rolled back the whole transaction itself: then every call fails.
+   */
   #undoOne(error: Error): void {
     try {
       this.db.exec('ROLLBACK TO one');
@@ -101,20 +104,20 @@ export class Committer {
       fail(calls, translate(error, this.shown));
       return;
     }
-    // Jitter, or processes that collided once would collide again.
+    // Jitter: processes that collided once would otherwise collide again.
     const pause = Math.min(1 + tries, 20) * (0.5 + Math.random());
     setTimeout(() => this.#commit(calls, deadline, tries + 1), pause);
   }
 
   /**
-   * On a disk that was full the log is kept short from now on: it would take many times what the file needs of the room that
-   * comes. What it holds goes into the file now, if that has the room.
+   * After the disk was full, keeps the WAL short from now on: it would otherwise take many times the space that the
+   * file needs as space becomes available. Also moves its content into the file now, if there is space.
    */
   #spare(): void {
     try {
       this.db.exec(`PRAGMA wal_autocheckpoint = ${SHORT_LOG}; PRAGMA wal_checkpoint(PASSIVE)`);
     } catch {
-      // there is no room yet, and a later commit tries again
+      // there is no space yet; a later commit tries again
     }
   }
 
@@ -122,7 +125,7 @@ export class Committer {
     try {
       this.db.exec('ROLLBACK');
     } catch {
-      // SQLite rolls back by itself after some errors, and then there is nothing to undo.
+      // SQLite rolls back by itself after some errors; then there is nothing to undo.
     }
   }
 }

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { CroreError } from '../../../errors.js';
 
-/** What we use of `node:sqlite` and of its twin for older Nodes; the two have the same API. */
+/** The part we use of `node:sqlite` and of the package for older Node versions; the two have the same API. */
 export type Value = null | number | bigint | string | Uint8Array;
 export type Row = Record<string, Value>;
 
@@ -9,7 +9,7 @@ export interface Statement {
   run(...values: Value[]): { changes: number | bigint; lastInsertRowid: number | bigint };
   get(...values: Value[]): Row | undefined;
   all(...values: Value[]): Row[];
-  /** Rows as arrays, which cost half of what objects do. */
+  /** Returns rows as arrays, which cost half as much as objects. */
   setReturnArrays(on: boolean): void;
 }
 
@@ -28,7 +28,10 @@ const OLDEST = [3, 51, 3] as const;
 
 let driver: Driver | undefined;
 
-/** `node:sqlite` where its SQLite is new enough, else the packaged one. Loaded on first use: Redis users pay nothing. */
+/**
+ * Loads `node:sqlite` if its SQLite is recent enough, else the packaged one. Loaded on first use, so Redis users pay
+ * nothing.
+ */
 function load(): Driver {
   if (driver) return driver;
   const require = createRequire(import.meta.url);
@@ -50,7 +53,7 @@ function load(): Driver {
   throw new CroreError('STORE_UNSUPPORTED', `no SQLite of ${OLDEST.join('.')} or newer: ${seen.join('; ')}`);
 }
 
-/** Node says of its SQLite that it is experimental, on the screen of people who did not ask for it. */
+/** Suppresses Node's warning that its SQLite is experimental, which users did not ask for. */
 function quietly<T>(load: () => T): T {
   const { emitWarning } = process;
   process.emitWarning = (warning: string | Error, ...rest: unknown[]) => {
@@ -81,7 +84,7 @@ export function isNewEnough(version: string): boolean {
   return true;
 }
 
-/** Opens a file with the few milliseconds of lock waiting that a synchronous driver may block the event loop for. */
+/** Opens a file with a lock timeout of a few milliseconds, as long as a synchronous driver may block the event loop. */
 export function openDatabase(file: string): Database {
   const { DatabaseSync } = load();
   return new DatabaseSync(file, { timeout: 2 });

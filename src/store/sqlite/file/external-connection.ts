@@ -1,7 +1,10 @@
 import { CroreError } from '../../../errors.js';
 import type { Database, Statement, Value } from './driver.js';
 
-/** What is needed of a connection that the application opened: node:sqlite, @photostructure/sqlite and better-sqlite3 have it. */
+/**
+ * The part we use of a connection that the application opened: node:sqlite, @photostructure/sqlite and better-sqlite3
+ * have it.
+ */
 export interface Connection {
   prepare(sql: string): {
     run(...values: Value[]): unknown;
@@ -10,7 +13,7 @@ export interface Connection {
   };
 }
 
-/** How the drivers say that a transaction is open, and how their statements are told to answer plainly. */
+/** How each driver reports an open transaction, and how to make its statements return plain values. */
 interface Habits {
   isTransaction?: boolean;
   inTransaction?: boolean;
@@ -22,13 +25,13 @@ interface StatementHabits {
   raw?(on: boolean): void;
 }
 
-/** The application's connection in the shape of our own. */
+/** Gives a connection of the application the interface of our own. */
 export class ExternalConnection implements Database {
   readonly #statements = new Map<string, Statement>();
 
   constructor(private readonly connection: Connection) {}
 
-  /** One statement. */
+  /** Executes one statement. */
   exec(sql: string): void {
     const statement = this.#statements.get(sql) ?? this.prepare(sql);
     this.#statements.set(sql, statement);
@@ -37,7 +40,7 @@ export class ExternalConnection implements Database {
 
   prepare(sql: string): Statement {
     const statement = this.connection.prepare(sql) as unknown as Statement & StatementHabits;
-    // The application may have asked its connection for BigInts or arrays; our code counts in numbers.
+    // The application may have configured its connection to return BigInts or arrays; our code expects numbers.
     statement.setReadBigInts?.(false);
     statement.safeIntegers?.(false);
     if (typeof statement.setReturnArrays === 'function') {
@@ -52,7 +55,7 @@ export class ExternalConnection implements Database {
     };
   }
 
-  /** Whether a transaction is open on it. */
+  /** Whether a transaction is open. */
   get inTransaction(): boolean {
     const { isTransaction, inTransaction } = this.connection as Habits;
     if (typeof isTransaction === 'boolean') return isTransaction;
@@ -67,14 +70,14 @@ export class ExternalConnection implements Database {
     return false;
   }
 
-  /** All of `work` or nothing: in a savepoint of the transaction that is open, else in a transaction of its own. */
+  /** Applies all of `work` or nothing: in a savepoint if a transaction is open, else in a transaction of its own. */
   atomically<T>(work: () => T): T {
     return this.inTransaction
       ? this.#around('SAVEPOINT crore', 'RELEASE crore', ['ROLLBACK TO crore', 'RELEASE crore'], work)
       : this.#around('BEGIN IMMEDIATE', 'COMMIT', ['ROLLBACK'], work);
   }
 
-  /** Everything that `work` reads is of one moment. Not inside a transaction. */
+  /** Gives `work` one consistent snapshot. Not inside a transaction. */
   consistently<T>(work: () => T): T {
     return this.#around('BEGIN', 'COMMIT', ['ROLLBACK'], work);
   }
@@ -89,16 +92,16 @@ export class ExternalConnection implements Database {
       try {
         for (const sql of undo) this.exec(sql);
       } catch {
-        // SQLite rolls back by itself after some errors, and then there is nothing to undo.
+        // SQLite rolls back by itself after some errors; then there is nothing to undo.
       }
       throw error;
     }
   }
 
-  /** It is not ours to close. */
+  /** The application owns the connection. */
   close(): void {}
 
-  /** The file of the main database; empty for one in memory. */
+  /** The file of the main database; empty for an in-memory database. */
   get file(): string {
     const list = this.prepare('PRAGMA database_list').all();
     return String(list.find((row) => row.name === 'main')?.file ?? '');

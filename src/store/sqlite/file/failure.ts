@@ -11,7 +11,7 @@ const CODES: Record<number, ErrorCode> = {
   26: 'STORE_CORRUPT',
 };
 
-/** Names by which some drivers call them. */
+/** The names that some drivers use for result codes. */
 const NAMES: Record<string, number> = {
   SQLITE_BUSY: 5,
   SQLITE_LOCKED: 6,
@@ -38,7 +38,7 @@ export function isFull(error: unknown): boolean {
   return primaryCode(error) === 13;
 }
 
-/** A driver's error in our terms; anything that is not the database's fault passes as it is. */
+/** Translates a driver's error; returns errors that do not come from the database unchanged. */
 export function translate(error: unknown, shown: string): Error {
   if (error instanceof CroreError) return error;
   const code = CODES[primaryCode(error)];

@@ -1,21 +1,21 @@
 import { statSync } from 'node:fs';
 import { CroreError } from '../../../errors.js';
 
-/** What a path leads to: a file that was deleted and made anew is another one. */
+/** Identifies the file at a path: a file that was deleted and recreated is a different one. */
 function identityOf(path: string, mayBeEmpty = true): string {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found && (mayBeEmpty || found.size > 0n) ? `${found.dev}:${found.ino}` : '';
 }
 
 /**
- * Notices that the file of an open database, or its log, is no longer where it was. SQLite goes on writing to what it has
- * open, and nobody else would ever see it.
+ * Detects that the file of an open database, or its WAL, is no longer at its path. SQLite would continue to write to
+ * the file it has open, and no other process would ever see the data.
  */
 export class FileIdentity {
   readonly #file: string;
   #log = '';
 
-  /** For a database that has just been opened. */
+  /** Call it right after opening the database. */
   constructor(
     private readonly path: string,
     private readonly shown: string,
@@ -23,9 +23,9 @@ export class FileIdentity {
     this.#file = identityOf(path);
   }
 
-  /** Two looks at the file system, a few microseconds: cheap beside a commit. */
+  /** Two file system calls, a few microseconds: cheap compared with a commit. */
   check(): void {
-    // A database that is open has a header.
+    // The file of an open database has a header.
     if (identityOf(this.path, false) !== this.#file) throw this.#gone('the file');
     const log = identityOf(`${this.path}-wal`);
     if (this.#log !== '' && log !== this.#log) throw this.#gone('its log (-wal)');

@@ -2,8 +2,8 @@ import { CroreError } from '../../../errors.js';
 import type { Database } from './driver.js';
 
 /**
- * Numbered migrations: a file says in `user_version` how many it has seen. `state` is the index in STATES
- * (0 blocked, 1 scheduled, 2 ready, 3 active, 4 done, 5 dead, 6 cancelled).
+ * Numbered migrations: `user_version` of a file says how many have been applied. `state` is the index in STATES (0
+ * blocked, 1 scheduled, 2 ready, 3 active, 4 done, 5 dead, 6 cancelled).
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -140,7 +140,7 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX group_full ON groups (queue, name) WHERE shelf = 2;
   CREATE INDEX group_idle ON groups (queue, opened) WHERE waiting = 0 AND holds = 0;
   `,
-  // How far each source of carried jobs has come; see `carry` in the contract.
+  // The position of each source; see `SourceStore` in the contract.
   `
   CREATE TABLE marks (
     queue INTEGER NOT NULL,
@@ -149,8 +149,8 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (queue, source)
   ) WITHOUT ROWID;
   `,
-  // Raw tasks by hand. The seal of a unique task names the leased row that carries it; none while it waits. News are told to
-  // other processes and soon forgotten.
+  // Raw tasks. The unique lock of a task (`seals`) refers to the leased row that holds it; to none while the task
+  // waits. Task events (`news`) are read by other processes and removed after a short time.
   `
   ALTER TABLE sessions ADD COLUMN raw INTEGER NOT NULL DEFAULT 0 CHECK (raw IN (0, 1));
   CREATE TABLE seals (
@@ -173,7 +173,7 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** 'cror' in ASCII: tells our files from other people's. */
+/** 'cror' in ASCII: identifies our files. */
 export const APPLICATION_ID = 0x63726f72;
 
 export const FORMAT = MIGRATIONS.length;
@@ -183,7 +183,7 @@ export const TABLES: readonly string[] = MIGRATIONS.flatMap((sql) =>
   [...sql.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!),
 );
 
-/** Brings a file to this version, in one transaction; refuses one that is newer or not ours. */
+/** Migrates a file to this version, in one transaction; refuses a file that is newer or not ours. */
 export function migrate(db: Database, shown: string): void {
   const version = pragma(db, 'user_version');
   const owner = pragma(db, 'application_id');

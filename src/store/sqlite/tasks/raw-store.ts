@@ -22,22 +22,22 @@ export interface SqliteRawSetup {
   /** Runs inside the shared transaction. */
   write: <T>(queue: string, work: (queue: number) => T) => Promise<T>;
   read: <T>(queue: string, nothing: T, work: (queue: number) => T) => Promise<T>;
-  /** Tells workers of this process that there is something to claim. */
+  /** Notifies workers in this process of work to claim. */
   work: (queue: string) => void;
   watch: (queue: string) => () => void;
 }
 
-/** Raw tasks by hand on SQLite: see the contract. */
+/** Raw tasks on SQLite: see the contract. */
 export class SqliteRawStore implements RawStore {
-  readonly #newsstand: TaskEventReader;
+  readonly #eventReader: TaskEventReader;
 
   constructor(private readonly setup: SqliteRawSetup) {
-    this.#newsstand = new TaskEventReader(setup.tables, setup.watch);
+    this.#eventReader = new TaskEventReader(setup.tables, setup.watch);
   }
 
-  /** Others, or other calls, may have written news. */
+  /** Delivers task events that other processes or calls have written. */
   pump(): void {
-    this.#newsstand.pump();
+    this.#eventReader.pump();
   }
 
   async enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]> {
@@ -74,7 +74,7 @@ export class SqliteRawStore implements RawStore {
       const counters = new QueueCounters(this.setup.tables, n);
       const sealed = hasLocks(this.setup.tables, n);
       const applied = ends.map((end) => this.#finishOne(counters, end, sealed));
-      // Where only so many may be in process, an end lets another begin.
+      // With a concurrency limit, an ended task lets another one start.
       if (counters.row.pace !== null && counters.get('tasks') > 0)
         writeWorkEvent(this.setup.tables, n, this.setup.now(), 1);
       counters.write();
@@ -84,10 +84,6 @@ export class SqliteRawStore implements RawStore {
 
   count(queue: string): Promise<number> {
     return this.setup.read(queue, 0, (n) => this.setup.tables.row(n).tasks);
-  }
-
-  waiting(queue: string): Promise<number> {
-    return this.count(queue);
   }
 
   peek(queue: string): Promise<Bytes | undefined> {
@@ -156,13 +152,13 @@ export class SqliteRawStore implements RawStore {
     });
   }
 
-  subscribe(queue: string, about: TaskTopic, listener: (news: TaskEvent) => void): Subscription {
-    return this.#newsstand.listen(queue, (news) => {
-      if ((news.type === 'done') === (about === 'ends')) listener(news);
+  subscribe(queue: string, about: TaskTopic, listener: (event: TaskEvent) => void): Subscription {
+    return this.#eventReader.listen(queue, (event) => {
+      if ((event.type === 'done') === (about === 'ends')) listener(event);
     });
   }
 
-  /** A write that may have made news. */
+  /** A write that may have created task events. */
   async #change<T>(queue: string, work: (queue: number) => T): Promise<T> {
     const result = await this.setup.write(queue, (n) => {
       dropOldTaskEvents(this.setup.tables, this.setup.now());

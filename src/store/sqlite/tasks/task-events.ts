@@ -3,23 +3,23 @@ import type { CompletedTask, Subscription, TaskEvent } from '../../raw-store.js'
 import type { Row, Value } from '../file/driver.js';
 import type { Tables } from '../tables.js';
 
-/** Milliseconds for which a row of news stays: whoever has not read it by then has missed it. */
+/** How many milliseconds a task event is kept: a process that has not read it by then misses it. */
 const SHELF_LIFE = 30_000;
 const SWEEP = 100;
 
 type Written = Exclude<TaskEvent, { type: 'reset' | 'done' }> | { type: 'done'; end: CompletedTask };
 
-/** Writes a piece of news, in the transaction of what it tells. */
-export function writeTaskEvent(tables: Tables, queue: number, now: number, news: Written): void {
-  const done = news.type === 'done' ? news.end : undefined;
+/** Writes a task event, in the transaction of the change it describes. */
+export function writeTaskEvent(tables: Tables, queue: number, now: number, event: Written): void {
+  const done = event.type === 'done' ? event.end : undefined;
   const values: Value[] = [
     queue,
     now,
-    news.type,
-    news.type === 'work' ? (news.count ?? null) : null,
+    event.type,
+    event.type === 'work' ? (event.count ?? null) : null,
     done?.worker ?? null,
     done?.token ?? null,
-    done?.task ?? (news.type === 'cancel' ? news.task : null),
+    done?.task ?? (event.type === 'cancel' ? event.task : null),
     done?.result ?? null,
   ];
   tables
@@ -27,7 +27,7 @@ export function writeTaskEvent(tables: Tables, queue: number, now: number, news:
     .run(...values);
 }
 
-/** Raw tasks came by a way of the engine's: told where somebody takes them by hand. */
+/** The engine added raw tasks: writes an event if a session claims raw tasks directly. */
 export function writeWorkEvent(tables: Tables, queue: number, now: number, count: number): void {
   if (!tables.sql('SELECT 1 FROM sessions WHERE queue = ? AND raw = 1 LIMIT 1').get(queue)) return;
   writeTaskEvent(tables, queue, now, { type: 'work', count });
@@ -40,16 +40,16 @@ export function dropOldTaskEvents(tables: Tables, now: number): void {
     .run(now - SHELF_LIFE);
 }
 
-type Listener = (news: TaskEvent) => void;
+type Listener = (event: TaskEvent) => void;
 
-/** Hands on what was written since the last look, by whichever process. */
+/** Delivers events written since the last read, by any process. */
 export class TaskEventReader {
   readonly #listeners = new Map<string, Set<Listener>>();
   #seen = 0;
 
   constructor(
     private readonly tables: Tables,
-    /** Has other processes watched while somebody listens; returns the way to stop. */
+    /** Watches for commits of other processes while there are listeners; returns a function that stops it. */
     private readonly watch: (queue: string) => () => void,
   ) {}
 
@@ -75,7 +75,7 @@ export class TaskEventReader {
     }
   }
 
-  /** Empty when the file cannot be read just now: the next look shows it. */
+  /** Empty if the file cannot be read at the moment: the next read returns them. */
   #unread(): Row[] {
     try {
       return this.tables

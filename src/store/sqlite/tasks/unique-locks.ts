@@ -2,9 +2,9 @@ import type { Bytes } from '../../../job/job.js';
 import type { Row } from '../file/driver.js';
 import type { Tables } from '../tables.js';
 
-/** Unique raw tasks: one seal each, carried by the first equal one that is leased. */
+/** Unique raw tasks: one unique lock each, held by the first equal task that is leased. */
 
-/** Whether no equal unique task waits or is leased, for all of them and among themselves. */
+/** Whether none of these tasks equals another of them, or a unique task that waits or is leased. */
 export function areUnlocked(tables: Tables, queue: number, tasks: readonly Bytes[]): boolean {
   const select = tables.sql('SELECT 1 FROM seals WHERE queue = ? AND body = ?');
   const seen = new Set<string>();
@@ -21,7 +21,7 @@ export function lockTasks(tables: Tables, queue: number, tasks: readonly Bytes[]
   for (const task of tasks) insert.run(queue, task);
 }
 
-/** These rows have just been leased. */
+/** Moves unique locks to rows that have just been leased. */
 export function moveLocksToLeases(tables: Tables, queue: number, rows: readonly Row[]): void {
   if (rows.length === 0 || !hasLocks(tables, queue)) return;
   const update = tables.sql('UPDATE seals SET task = ? WHERE queue = ? AND body = ? AND task IS NULL');
@@ -34,13 +34,13 @@ export function releaseLock(tables: Tables, queue: number, n: number): void {
   tables.sql('DELETE FROM seals WHERE queue = ? AND body = ? AND task = ?').run(queue, body!, n);
 }
 
-/** This row waits again, and its seal with it. */
+/** This row waits again, and so does its unique lock. */
 export function returnLock(tables: Tables, queue: number, n: number): void {
   const { body } = tables.sql('SELECT body FROM tasks WHERE n = ?').get(n)!;
   tables.sql('UPDATE seals SET task = NULL WHERE queue = ? AND body = ? AND task = ?').run(queue, body!, n);
 }
 
-/** Asked once for a batch: most queues have none, and then there is nothing to release or put back. */
+/** Checked once per batch: most queues have no unique locks, and then there is nothing to release or return. */
 export function hasLocks(tables: Tables, queue: number): boolean {
   return tables.sql('SELECT 1 FROM seals WHERE queue = ? LIMIT 1').get(queue) !== undefined;
 }

@@ -3,7 +3,7 @@ import type { AddOutcome, SourceStep } from '../../store.js';
 import type { Tables } from '../tables.js';
 import { add } from './add.js';
 
-/** Adds as one step of an ordered source, if that stands where the caller believes. */
+/** Adds jobs as one step of an ordered source, if it is at the position that the caller expects. */
 export function addFromSource(
   tables: Tables,
   queue: number,

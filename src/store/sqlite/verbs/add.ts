@@ -71,7 +71,7 @@ function lock(tables: Tables, queue: number, { key, ttl }: Unique, id: string, n
     .run(queue, key, id, ttl > 0 ? now + ttl : 0);
 }
 
-/** A second job with the key of one that waits: what the mode says is done to that one. */
+/** A new job has the unique key of a waiting one: changes that one as the mode says. */
 function renew(
   tables: Tables,
   counters: QueueCounters,
@@ -91,7 +91,7 @@ function renew(
     counters.add('bytes', sizeOf(job.payload) - sizeOf(row.payload as string));
   }
   const timed = job.at !== undefined || (job.delay ?? 0) > 0;
-  // What is due does not wait again, though nobody has promoted it yet.
+  // A job that is already due is not delayed again, even if no sweep or claim has promoted it yet.
   const waits = row.state === S.blocked || (row.state === S.scheduled && (row.at as number) > now);
   if (timed && waits && row.attempt === 0) {
     tables.sql('UPDATE jobs SET at = ? WHERE n = ?').run(job.at ?? now + job.delay!, row.n!);
@@ -131,7 +131,7 @@ export function insert(
   return Number(lastInsertRowid);
 }
 
-/** The id of the job that makes this one a duplicate. */
+/** The id of the existing job that makes this one a duplicate. */
 function taken(tables: Tables, queue: number, job: NewJob, now: number): string | undefined {
   if (tables.sql('SELECT 1 FROM jobs WHERE queue = ? AND id = ?').get(queue, job.id)) return job.id;
   const { unique } = job.spec;
@@ -140,7 +140,7 @@ function taken(tables: Tables, queue: number, job: NewJob, now: number): string 
   return row && (row.until === 0 || (row.until as number) > now) ? (row.id as string) : undefined;
 }
 
-/** Before anything is written, every upstream must exist or come earlier in the batch. */
+/** Before anything is written, checks that every upstream job exists or comes earlier in the batch. */
 function checkUpstreams(tables: Tables, name: string, jobs: readonly NewJob[]): void {
   const seen = new Set<string>();
   for (const job of jobs) {
@@ -168,7 +168,7 @@ function wire(tables: Tables, needs: readonly Need[]): Wires {
   const wires: Wires = { edges: [] };
   for (const need of needs) {
     const upstream = findUpstream(tables, need);
-    // An upstream of this very batch that was refused as full leaves nothing to wait for.
+    // An upstream job of the same batch that was refused because the queue is full counts as cancelled.
     const state = upstream?.state ?? S.cancelled;
     if (state < S.done) wires.edges.push({ up: upstream!.n, on: need.on });
     else if (state !== S.done && need.on === 'success') {

@@ -85,7 +85,7 @@ export function setLimits(tables: Tables, queue: number, pace: QueueLimits, now:
   counters.write();
 }
 
-/** Drops the records of ended jobs. */
+/** Removes the records of ended jobs. */
 export function remove(tables: Tables, queue: number, ids: readonly string[]): boolean[] {
   const counters = new QueueCounters(tables, queue);
   const applied = ids.map((id) => {
@@ -121,7 +121,7 @@ export function recordProgress(
 const COUNTERS =
   'tasks = 0, bytes = 0, grouped = 0, blocked = 0, scheduled = 0, ready = 0, active = 0, done = 0, dead = 0, cancelled = 0';
 
-/** Forgets everything of a queue but its sessions. Jobs elsewhere that waited for one of its jobs are told it is cancelled. */
+/** Removes everything of a queue except its sessions. For dependents in other queues, its jobs count as cancelled. */
 export function obliterate(tables: Tables, queue: number, now: number): number[] {
   const mine = '(SELECT n FROM jobs WHERE queue = ?)';
   const ups = tables.sql(`SELECT DISTINCT up AS n, id FROM edges JOIN jobs ON n = up WHERE queue = ?`).all(queue);

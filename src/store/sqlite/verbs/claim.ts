@@ -48,7 +48,7 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   counters.write();
   const next = tables.sql('SELECT min(at) AS at FROM jobs WHERE queue = ? AND state = 1').get(queue);
   const waits = turns || counters.get('ready') > counters.get('grouped');
-  // At the pace's limit there is no more for now, whatever waits.
+  // At a limit of the queue nothing more can be claimed for now, whatever waits.
   const spent = entries.length === leave.n && (leave.n < request.n || leave.opens !== undefined);
   const times = [(next?.at as number | null) ?? undefined, waits && spent ? leave.opens : undefined];
   if (grouping) times.push(groups.nextOpening());
@@ -58,12 +58,12 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
 
 interface Leave {
   n: number;
-  /** When the rate lets more start, if it is what stands in the way. */
+  /** When the rate allows more starts, if the rate is what blocks them. */
   opens?: number;
   window?: { opened: number; started: number };
 }
 
-/** What the pace of the queue leaves of `n`. */
+/** How much of `n` the limits of the queue allow. */
 export function roomWithinLimits(counters: QueueCounters, n: number, now: number): Leave {
   if (counters.row.pace === null) return { n };
   const { concurrency, rate } = limitsOf(counters.row);
@@ -76,14 +76,14 @@ export function roomWithinLimits(counters: QueueCounters, n: number, now: number
   return { n: Math.max(0, most), opens, window: { opened, started } };
 }
 
-/** So many have started in the window of the queue's rate. */
+/** Counts this many starts in the rate window of the queue. */
 export function countStarts(tables: Tables, queue: number, { window }: Leave, count: number): void {
   if (!window || count === 0) return;
   const update = tables.sql('UPDATE queues SET opened = ?, started = ? WHERE n = ?');
   update.run(window.opened, window.started + count, queue);
 }
 
-/** Due jobs join the back of their line; returns how many. */
+/** Moves due jobs to the back of their waiting list; returns how many. */
 export function promote(tables: Tables, counters: QueueCounters, now: number, limit: number): number {
   if (counters.get('scheduled') === 0) return 0;
   const due = tables
@@ -98,14 +98,15 @@ export function promote(tables: Tables, counters: QueueCounters, now: number, li
   return due.length;
 }
 
-/** Higher priorities, then groups in turn, then raw tasks and default jobs turn by turn, then lower ones. */
+/** Takes higher priorities, then groups in turn, then raw tasks and default jobs alternately, then lower priorities. */
 function take(tables: Tables, counters: QueueCounters, request: ClaimRequest, token: string, groups: Groups): Entry[] {
   const jobs = (low: number, high: number, limit: number) =>
     takeJobs(tables, counters, request, token, low, high, limit);
   if (counters.get('tasks') === 0 && counters.get('turn') === 0) return jobs(LOWEST, HIGHEST, request.n);
   const first = jobs(1, HIGHEST, request.n);
   const refs = countDefault(tables, counters.queue, request.n);
-  // Of an odd number each kind gets the larger half in turn. With three kinds there are two such turns.
+  // If the number is odd, the kinds alternate in getting the larger half. With three kinds there are two such
+  // alternations.
   const half = (whole: number, turns: number) =>
     Math.floor(whole / 2) + (whole % 2 === 1 ? Math.floor(counters.row.claims / turns) % 2 : 0);
   const turns = counters.get('grouped') > 0 ? 2 : 1;
@@ -138,7 +139,7 @@ function countDefault(tables: Tables, queue: number, limit: number): number {
   return row!.n as number;
 }
 
-/** Six numbers travel as one text: a value fetched costs more than a value parsed. */
+/** Six numbers are returned as one text: fetching a value costs more than parsing one. */
 const TAKE = (which: string) => `UPDATE jobs
   SET state = 3, attempt = attempt + 1, at = ?, worker = ?, token = ?, outcome = NULL,
       until = CASE WHEN reservation > 0 THEN ? + reservation END
@@ -167,7 +168,7 @@ function takeJobs(
   return leased(tables, counters, request, taken);
 }
 
-/** The heads of these groups' lines, group by group. One statement that writes costs as much as many that look. */
+/** Takes the first jobs of these groups, group by group. One statement that writes costs as much as many that read. */
 function takeOfGroups(
   tables: Tables,
   counters: QueueCounters,
@@ -186,7 +187,7 @@ function takeOfGroups(
   return leased(tables, counters, request, taken);
 }
 
-/** What was taken, with what that sets in motion. */
+/** Converts the taken rows to entries and applies the side effects of the claim. */
 function leased(tables: Tables, counters: QueueCounters, request: ClaimRequest, taken: Taken[]): Entry[] {
   const { queue, worker } = request;
   let bytes = 0;

@@ -1,10 +1,10 @@
 import type { EventPage, EventType } from '../../store.js';
 import type { QueueCounters, Tables } from '../tables.js';
 
-/** Events kept per queue. */
+/** Maximum number of events kept per queue. */
 const KEPT = 10_000;
 
-/** Where nobody recorded meanwhile, a mark says that something may be missing. */
+/** If recording had lapsed, a `gap` event shows that events may be missing. */
 export function recordEvents(tables: Tables, counters: QueueCounters, ms: number, now: number): string {
   const { row, queue } = counters;
   const lapsed = row.watched <= now;
@@ -33,7 +33,7 @@ export function readEvents(tables: Tables, queue: number, after: string, limit: 
   };
 }
 
-/** Drops the oldest beyond what is kept, and everything once nobody has asked for an hour. */
+/** Removes the oldest events beyond the maximum, and all of them an hour after the last request to record. */
 export function trimEvents(tables: Tables, { row, queue }: QueueCounters, now: number): void {
   if (row.watched === 0) return;
   if (row.watched + 3_600_000 < now) {

@@ -18,14 +18,17 @@ function withNotes(tables: Tables, job: Job, row: Row): Job {
   return job;
 }
 
-/** One walk along an index: which rows, and in what order. */
+/** One scan of an index: which rows, and in what order. */
 interface Walk {
   where: string;
   by: string;
   values: Value[];
 }
 
-/** A state's listing: the columns that say where a row stands, and the walks through all rows or those behind one. */
+/**
+ * How a state is listed: the columns that identify a row's position, and the scans through all rows or those after a
+ * given one.
+ */
 interface Order {
   keys: string[];
   walks: (from?: Value[]) => Walk[];
@@ -39,7 +42,7 @@ const UNGROUPED = 'priority DESC, seq';
 const GROUPED = 'grp, priority DESC, seq';
 const ENDED = plain('until DESC, n DESC', ['until', 'n'], '(until, n) < (?, ?)');
 
-/** Waiting jobs as they will run (those of groups last, group by group), ended ones newest first. */
+/** Waiting jobs in the order they will run (jobs with a group last, group by group), ended jobs newest first. */
 const ORDER: Record<State, Order> = {
   blocked: plain('n', ['n'], 'n > ?'),
   scheduled: plain('at, id', ['at', 'id'], '(at, id) > (?, ?)'),
@@ -86,7 +89,7 @@ function encodeCursor(values: Value[]): string {
   return Buffer.from(JSON.stringify(values)).toString('base64url');
 }
 
-/** Nothing, and so the first page, for a cursor of somebody else's making. */
+/** Undefined, and thus the first page, for a cursor that is not ours. */
 function decodeCursor(cursor: string, length: number): Value[] | undefined {
   try {
     const values: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());

@@ -32,7 +32,7 @@ export function reportSuccess(tables: Tables, queue: number, ids: readonly strin
   return { applied, ended: told.map((job) => job.id), woken };
 }
 
-/** Active, or delivered before and unanswered since. */
+/** Whether the job is active, or was delivered and has had no report since. */
 function mayEnd(row: Row): boolean {
   if (row.state === S.active) return true;
   return (row.attempt as number) > 0 && !readError((row.outcome as string | null) ?? '').answered;

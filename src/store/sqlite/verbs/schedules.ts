@@ -17,7 +17,7 @@ export function putSchedule(tables: Tables, queue: number, schedule: NewSchedule
   return find(tables, schedule.name)!;
 }
 
-/** Only while the tick is still the next one. */
+/** Fires only while the tick is still the schedule's next one. */
 export function fireSchedule(
   tables: Tables,
   queue: number,
@@ -25,7 +25,7 @@ export function fireSchedule(
   { jobs, next, last }: { jobs: readonly NewJob[]; next?: number; last?: number },
   now: number,
 ): boolean {
-  // A caller whose clock is ahead has to wait like everybody else.
+  // A caller whose clock is ahead must wait until the tick is due.
   if (tick! > now + 1_000) return false;
   const { changes } = tables
     .sql('UPDATE schedules SET next = ?, last = ? WHERE name = ? AND queue = ? AND next = ? AND definition = ?')

@@ -12,13 +12,13 @@ import { insert } from './add.js';
 
 export interface Settled {
   applied: boolean[];
-  /** Numbers of queues that have new work. */
+  /** Numbers of queues with new work. */
   woken: number[];
   /** Ids of jobs that ended. */
   ended: string[];
 }
 
-/** Some lease of the batch is stale or comes twice: the short way, which cannot tell which, must not be taken. */
+/** A lease of the batch is stale or occurs twice: the fast path cannot tell which, and must not be used. */
 export class StaleLeaseInBatch extends Error {}
 
 export function settle(
@@ -37,7 +37,7 @@ export function settle(
   return { applied, woken: run.woken, ended: run.ended.map((job) => job.id) };
 }
 
-/** Jobs that came together mostly have neighbouring rows, and a range costs a fraction of a list. */
+/** Jobs that were claimed together usually have adjacent rows, and a range costs a fraction of a list. */
 const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL`;
 const LEASED = 'queue = ? AND token = ? AND attempt = ?';
 
@@ -47,7 +47,7 @@ class Settling {
   readonly #kept = new Map<Terminal, number>();
   readonly #seen = new Set<string>();
   readonly #freed = new Map<string, number>();
-  /** Raw tasks that went back. */
+  /** Number of raw tasks returned to the queue. */
   #returned = 0;
   #sealed: boolean | undefined;
   woken: number[] = [];
@@ -61,7 +61,7 @@ class Settling {
   one(settlement: Settlement): boolean {
     const { lease } = settlement;
     const { queue } = this.counters;
-    // What goes to the front is put there last of all: until then its token still stands in the row.
+    // Entries for the front are moved last of all: until then their token is still in the row.
     if (this.#seen.has(lease.token)) return false;
     const row = lease.id === undefined ? leasedTask(this.tables, queue, lease) : leasedJob(this.tables, queue, lease);
     if (!row) return false;
@@ -78,11 +78,11 @@ class Settling {
     this.#freed.set(group, (this.#freed.get(group) ?? 0) + 1);
   }
 
-  /** What returns keeps its order: the lowest claim goes to the very front, so it is put last. */
+  /** Returned entries keep their order: the lowest claim goes to the very front, so it is moved last. */
   finish(): void {
     this.#fronts.sort((a, b) => b.claim - a.claim || b.seq - a.seq);
     if (this.#freed.size > 0) this.counters.groups(this.now).releaseAll(this.#freed);
-    // Where only so many may run at once, an end lets another begin.
+    // With a concurrency limit, an ended job lets another one start.
     if (this.#freed.size > 0 || this.counters.row.pace !== null) this.woken.push(this.counters.queue);
     for (const { put } of this.#fronts) put();
     if (this.#fronts.length > 0) this.woken.push(this.counters.queue);
@@ -92,8 +92,8 @@ class Settling {
   }
 
   /**
-   * The common case, one statement per claim: jobs that are done, returned nothing, and are kept as by default or not at all.
-   * Undefined when the batch is not like that.
+   * The common case, one statement per claim: jobs that are done without a result, with default retention or none.
+   * Undefined if the batch is different.
    */
   simplyDone(settlements: readonly Settlement[]): boolean[] | undefined {
     const keep = settlements[0]?.spec.keep.done;
@@ -197,7 +197,7 @@ class Settling {
     if (this.#isSealed()) releaseLock(tables, counters.queue, n);
     tables.sql('DELETE FROM tasks WHERE n = ?').run(n);
     if (!record) return;
-    // The first failure of a raw task: it becomes a job, as if this lease had always been on it.
+    // The first failure of a raw task: it becomes a job, as if this lease had always been that of the job.
     const made: Row = {
       n: insert(tables, counters, record, S.ready, this.now, this.now),
       seq: row.seq!,
@@ -237,7 +237,7 @@ export function leasedTask(tables: Tables, queue: number, lease: Lease): Row | u
   return row && leaseToken(row) === lease.token ? row : undefined;
 }
 
-/** What goes back with an error was lost or has failed; without one it was put off or handed back. */
+/** An entry that returns with an error was lost or has failed; without one it was snoozed or released. */
 function eventOf(move: Outcome): EventType {
   if (move.to === 'scheduled') return move.error === undefined ? 'snoozed' : 'retry';
   if (move.to === 'ready') return move.error === undefined ? 'released' : 'lost';

@@ -13,7 +13,7 @@ const CHUNK = 1_000;
 
 export type Swept = SweepResult & { promoted: boolean };
 
-/** The regular round of a queue; see the contract. */
+/** Periodic maintenance of a queue; see the contract. */
 export function sweep(tables: Tables, queue: number, name: string, now: number, options: SweepOptions): Swept {
   const counters = new QueueCounters(tables, queue);
   const { swept } = counters.row;
@@ -45,7 +45,7 @@ function forgetOld(tables: Tables, counters: QueueCounters, now: number): number
   );
 }
 
-/** Nobody swept for a whole lease: everybody was away or the machine slept, so nobody could beat. */
+/** No sweep for a whole lease: no worker was running or the machine was asleep, so no heartbeat could arrive. */
 function grant(tables: Tables, queue: number, now: number, lease: number): void {
   tables
     .sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline BETWEEN 0 AND ?')
@@ -53,19 +53,19 @@ function grant(tables: Tables, queue: number, now: number, lease: number): void 
   tables.sql('UPDATE jobs SET until = ? WHERE queue = ? AND state = 3 AND until <= ?').run(now + lease, queue, now);
 }
 
-/** The clock was set back by more than a lease: the sessions of those who do not beat must not outlive the difference. */
+/** The clock was set back by more than a lease: sessions without heartbeats must not outlive the difference. */
 function cut(tables: Tables, queue: number, swept: number, deadline: number): void {
   tables.sql('UPDATE sessions SET deadline = ? WHERE queue = ? AND deadline > ?').run(deadline, queue, swept);
 }
 
 function ofDeadWorkers(tables: Tables, queue: number, name: string, now: number): LostEntry[] {
-  // Who has been declared dead stays so until nothing of theirs is left: a late beat does not bring them back.
+  // A session that was declared dead stays dead until it holds nothing: a late heartbeat does not revive it.
   tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND deadline <= ?').run(queue, now);
   const dead = tables.sql('SELECT worker, raw FROM sessions WHERE queue = ? AND deadline = -1').all(queue);
   return dead.flatMap((row) => remains(tables, queue, name, row.worker as string, row.raw === 1));
 }
 
-/** What a dead worker still holds, highest claim first; its session ends when that is nothing. */
+/** The leases of a dead worker, highest claim first; its session ends once there are none. */
 function remains(tables: Tables, queue: number, name: string, worker: string, raw: boolean): LostEntry[] {
   const which = worker.startsWith(SERVER_SESSION) ? 'AND until IS NULL' : '';
   const jobs = tables

@@ -1,8 +1,10 @@
 -- add: jobs of any kind, in order.
--- ARGV: now, most entries that may wait ('' = any), most bytes, then per job: id, record, priority, at ('' = use delay),
---   delay, unique key, unique mode (keep, extend, replace), unique ttl, 'keep-ms keep-count unique-key', 1 to replace an ended job of this id, number of needs, then per need: policy
---   (s or f), upstream queue ('' = this one), upstream id.
--- Reply: per job that was not created: index, 'duplicate', 'replaced', 'extended' or 'full', existing id. Or: 'unknown', upstream id.
+-- ARGV: now, maximum number of waiting entries ('' = no limit), maximum bytes, then per job: id, record, priority,
+--   at ('' = use delay), delay, unique key, unique mode (keep, extend, replace), unique ttl,
+--   'keep-ms keep-count unique-key', 1 to replace an ended job of this id, number of dependencies, then per dependency:
+--   policy (s or f), upstream queue ('' = this one), upstream id.
+-- Reply: per job that was not created: index, 'duplicate', 'replaced', 'extended' or 'full', existing id.
+--   Or: 'unknown', upstream id.
 -- include: add_unique add_dependencies groups enqueue_job events close_jobs remove_ended bytes wake
 local items, batch, i = {}, {}, 4
 while i <= #ARGV do

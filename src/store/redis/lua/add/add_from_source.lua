@@ -1,4 +1,5 @@
--- carry: add, as one step of an ordered source. It happens only if the source stands where the caller believes, and moves it.
+-- add_from_source: add, as one step of an ordered source. Applies only if the source is at the position that the caller
+-- expects, and moves the source.
 -- ARGV: those of add, then: source, its position before, its position after.
 -- Reply: as add; or: 'stale'.
 -- include: queue

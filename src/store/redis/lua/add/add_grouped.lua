@@ -1,4 +1,5 @@
--- add, for jobs of groups with nothing else special about them: ready now, default priority, no key, no upstream.
+-- add_grouped: add, for jobs with a group and otherwise default settings: ready now, default priority, no unique key, no
+-- upstream jobs.
 -- ARGV: now, bytes of the records, packed list of id, record, group, id, record, group … Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
 -- include: bytes events groups wake

@@ -1,5 +1,5 @@
--- add, for jobs with nothing special about them: fresh, ready now, default priority, no key, no upstream.
--- ARGV: now, bytes of the records, 1 when the ids were made up for this call and cannot be known, packed list of id,
+-- add_plain: add, for jobs with default settings: new, ready now, default priority, no unique key, no upstream jobs.
+-- ARGV: now, bytes of the records, 1 if the ids were generated for this call and cannot exist yet, packed list of id,
 -- record, id, record … Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
 -- include: bytes events wake

@@ -1,5 +1,5 @@
--- push: raw tasks to the back of the plain list.
--- ARGV: now, most entries that may wait ('' = any), most bytes that may wait, bytes of these tasks, task…
+-- push: adds raw tasks at the back of the plain list.
+-- ARGV: now, maximum number of waiting entries ('' = no limit), maximum waiting bytes, bytes of these tasks, task…
 -- Reply: 1 accepted, 0 full.
 -- include: bytes wake
 local n = #ARGV - 4

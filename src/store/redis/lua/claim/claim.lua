@@ -1,7 +1,8 @@
 -- claim: up to n entries for a worker whose session is alive.
 -- ARGV: now, worker, n, nonce, lease in ms.
 -- Reply: status (ok, paused, lost), more (0 or 1), time of the next scheduled job or '', first claim sequence, and
--- packed lists: ids ('' for a raw task), bodies (record or task), runs before the claim ('' when fresh; empty when all are).
+-- packed lists: ids ('' for a raw task), bodies (record or task), runs before the claim ('' for a new job; empty list if
+-- all are new).
 -- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>'. A claim also renews the session.
 -- include: allow_oom limits leased_count promote claim_priorities claim_groups claim_ready claim_leases unique_tasks events bytes
 local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -14,7 +15,7 @@ call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
 if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused', 0, '', 0 } end
 promote_due(1000)
 
--- 1. What the limits of the queue leave of the request, and when they leave more.
+-- 1. How much of the request the limits of the queue allow, and when they allow more.
 local asked, opens = n, nil
 local rule = get_limits()
 if rule and rule.most > 0 then
@@ -29,13 +30,14 @@ end
 n = math.max(n, 0)
 local bound, most = n < asked, n
 
--- 2. Takes entries: high priorities, groups in turn, raw tasks and plain jobs in turn, low priorities.
+-- 2. Take entries: high priorities, groups in turn, raw tasks and plain jobs alternately, low priorities.
 local prioritised = call('ZCARD', stem .. 'prio') > 0
 if prioritised then take_priorities(n, '-inf', '(0') end
 local tasks = {}
 local want = n - #ids
 local raw, refs = call('LLEN', list), call('LLEN', stem .. 'ready') - count_cancelled()
--- Kinds share what is wanted; of an odd number each gets the larger half in turn. With three kinds there are two such turns.
+-- The kinds share the request equally; if it is odd, they alternate in getting the larger half. With three kinds there
+-- are two such alternations.
 local function half(whole, turns)
   if whole % 2 == 0 then return whole / 2 end
   return (whole - 1) / 2 + math.floor((tonumber(call('HGET', stem .. 'meta', 'seq')) or 0) / turns) % 2
@@ -70,24 +72,24 @@ local tried = #ids > 0 and call('EXISTS', stem .. 'runs') == 1
 local runs = tried and call('HMGET', stem .. 'runs', unpack(ids)) or {}
 local total = #ids + #tasks
 
--- 3. Whether there is more, and when.
+-- 3. Whether more entries are ready, and when the next one is due.
 if grouped() then drop_empty_groups() end
 local more = call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns') > 0 and 1 or 0
 if more == 1 and drop_cancelled() and call('EXISTS', list, stem .. 'prio', stem .. 'turns') == 0 then more = 0 end
 local next_at = call('ZRANGE', stem .. 'scheduled', 0, 0, 'WITHSCORES')[2] or ''
 local function sooner(at) if at and (next_at == '' or tonumber(at) < tonumber(next_at)) then next_at = tostring(at) end end
 if rate_start and total > 0 then call('HSET', stem .. 'rates', '', rate_start .. ' ' .. (rate_count + total)) end
--- At a limit of the queue there is no more for now, whatever waits.
+-- At a limit of the queue nothing more can be claimed for now, whatever waits.
 if more == 1 and total == most and (bound or opens) then
   more = 0
   sooner(opens)
 end
 if grouped() then sooner(call('ZRANGE', stem .. 'rested', 0, 0, 'WITHSCORES')[2]) end
--- Whoever adds something next wakes the workers.
+-- The next add wakes the workers.
 if more == 0 then call('HSET', stem .. 'meta', 'hungry', 1) end
 if total == 0 then return { 'ok', more, next_at, 0 } end
 
--- 4. Leases.
+-- 4. Create the leases.
 local first = call('HINCRBY', stem .. 'meta', 'seq', total) - total + 1
 local head, tail = '.' .. first .. '-', '.' .. nonce
 local ends = {
@@ -103,7 +105,7 @@ else
   local i, t, o = 1, 1, 0
   while i <= #ids or t <= #tasks do
     o = o + 1
-    -- raw tasks stand in the middle, turn by turn with jobs of default priority
+    -- raw tasks come in the middle, alternating with jobs of default priority
     if i <= #ids and (i <= before or t > #tasks or (i <= middle and i - before <= t - 1)) then
       out_ids[o], out_bodies[o], out_runs[o] = ids[i], records[i], runs[i] or ''
       lease_job(i, records[i], runs[i], groups[i] or '', ends)

@@ -1,5 +1,5 @@
--- deliver, in the dependent's slot: upstreams have ended.
--- ARGV: now, then triples: dependent id, '<queue>\0<id>' of the upstream, its state. Reply: outbox flag.
+-- deliver_ends, in the slot of the dependent job: upstream jobs have ended.
+-- ARGV: now, then triples: dependent id, '<queue>\0<id>' of the upstream job, its state. Reply: outbox flag.
 -- include: allow_oom dependencies
 allow_oom()
 local told = {}

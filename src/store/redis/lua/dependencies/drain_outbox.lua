@@ -1,7 +1,8 @@
--- outbox: takes off what has been delivered, and returns the oldest messages that are still to be delivered to other queues.
--- ARGV: now, then what has been delivered, in the form of the reply.
--- Reply: 1 while the outbox has something, else 0; then per message: '<state>\0<id>' of the ended job, number of dependents in other
--- queues, those dependents… Dependents in this queue are told here. A message stays until its last dependent has been told.
+-- drain_outbox: removes delivered messages, and returns the oldest messages that must still be delivered to other queues.
+-- ARGV: now, then the delivered messages, in the form of the reply.
+-- Reply: 1 while the outbox is not empty, else 0; then per message: '<state>\0<id>' of the ended job, number of dependents in
+-- other queues, those dependents… Dependents in this queue are notified here. A message stays until its last dependent has
+-- been notified.
 -- include: allow_oom dependencies
 allow_oom()
 local outbox = stem .. 'outbox'

@@ -1,5 +1,5 @@
--- link, in the upstream's slot: registers dependents of another queue.
--- ARGV: now, then pairs: upstream id, '<queue>\0<id>' of the dependent. Reply: per pair the upstream's state or 'missing'.
+-- link_dependents, in the slot of the upstream job: registers dependents in another queue.
+-- ARGV: now, then pairs: upstream id, '<queue>\0<id>' of the dependent. Reply: per pair the upstream state or 'missing'.
 -- include: allow_oom runs
 allow_oom()
 local reply = {}

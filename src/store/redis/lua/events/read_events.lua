@@ -1,5 +1,5 @@
--- events: what happened after a position. ARGV: now, position, most events.
--- Reply: 1 when events after the position have been dropped, then per event: position, kind, id, time, info.
+-- read_events: events after a position. ARGV: now, position, maximum number of events.
+-- Reply: 1 if events after the position were dropped, then per event: position, kind, id, time, info.
 -- include: queue
 local key, after = stem .. 'events', ARGV[2]
 local reply = { #call('XRANGE', key, after, after) == 0 and 1 or 0 }

@@ -1,9 +1,9 @@
--- record: events are written from now on, for so many ms. ARGV: now, ms. Reply: position of the last event.
--- Where nobody recorded meanwhile, a mark says that something may be missing.
+-- record_events: records events from now on, for this many ms. ARGV: now, ms. Reply: position of the last event.
+-- If recording had lapsed, a 'gap' event shows that events may be missing.
 -- include: queue
 local till = tonumber(call('HGET', stem .. 'meta', 'watched') or 0)
 if till <= now or call('EXISTS', stem .. 'events') == 0 then call('XADD', stem .. 'events', 'MAXLEN', '~', 10000, '*', 'gap', '', now, '') end
 call('HSET', stem .. 'meta', 'watched', math.max(till, now + ARGV[2]))
--- what nobody reads any more does not stay for ever
+-- events that nobody reads any more expire
 call('PEXPIRE', stem .. 'events', ARGV[2] + 3600000)
 return call('XREVRANGE', stem .. 'events', '+', '-', 'COUNT', 1)[1][1]

@@ -1,4 +1,4 @@
--- await: asks for a signal when these jobs end; at once for those that have. ARGV: now, id… Reply: 1.
+-- watch_for_end: requests a signal when these jobs end; sends it at once for jobs that have ended. ARGV: now, id… Reply: 1.
 -- include: allow_oom runs
 allow_oom()
 for i = 2, #ARGV do

@@ -1,4 +1,4 @@
 -- include: queue
 
--- Exempts the script from the out-of-memory check, on every server version: what follows frees more than it takes.
+-- Exempts the script from the out-of-memory check, on every server version: the script frees more than it takes.
 local function allow_oom() call('HDEL', stem .. 'meta', '') end

@@ -1,7 +1,7 @@
 -- include: runs bytes unique_keys events close_jobs enqueue_job wake
 
--- One upstream of a blocked job has ended. An edge is a field that can be deleted once, so a second telling is harmless.
--- Returns the job's id when it has to be skipped.
+-- Applies the end of one upstream job to a blocked job. A dependency is a field that can be deleted once, so a repeated
+-- delivery is harmless. Returns the job's id if it must be skipped.
 local function deliver_end(down, up, state)
   local edge = down .. '\0' .. up
   local policy = call('HGET', stem .. 'edges', edge)
@@ -32,8 +32,8 @@ local function deliver_end(down, up, state)
   return nil
 end
 
--- Tells the dependents of ended jobs, here and now where they are few and in this queue; the outbox takes the rest.
--- Pairs: id, state, id, state … Returns 1 when the outbox has something.
+-- Notifies the dependents of ended jobs: directly if they are few and in this queue, otherwise through the outbox.
+-- Pairs: id, state, id, state … Returns 1 if the outbox is not empty.
 local function tell_dependents(pairs_)
   if call('EXISTS', stem .. 'downs') == 0 then return 0 end
   local budget, head = 1000, 1
@@ -62,7 +62,7 @@ local function tell_dependents(pairs_)
         call('HDEL', stem .. 'downs', id)
       else
         call('RPUSH', stem .. 'outbox', state .. '\0' .. id)
-        -- its record may be gone before the other queues hear of it
+        -- the record may be removed before the other queues are notified
         call('HSET', stem .. 'fates', id, state)
         call('ZADD', stem .. 'fates_ttl', now + 600000, id)
       end

@@ -1,6 +1,6 @@
 -- include: queue
 
--- Whether anybody wants to know what happens here.
+-- Whether events of this queue are being recorded.
 local watch_until
 
 local function watched()
@@ -11,7 +11,7 @@ local function watched()
   return watch_until
 end
 
--- Records that something happened to a job; listeners are told once per script.
+-- Records an event of a job; subscribers are notified once per script.
 local listeners_told = false
 
 local function event(kind, id, info)

@@ -1,5 +1,5 @@
--- The queue a script works on. KEYS[1] is its plain list of raw tasks, KEYS[2] the stem of its companion keys (same slot); ARGV[1] is the
--- time in milliseconds, or '' for the server's clock. docs/redis-keys.md describes every key.
+-- The queue of the script. KEYS[1] is its plain list of raw tasks, KEYS[2] the prefix of its companion keys (same slot);
+-- ARGV[1] is the time in milliseconds, or '' for the server's clock. docs/redis-keys.md describes every key.
 
 local list, stem = KEYS[1], KEYS[2]
 local call = redis.call

@@ -1,5 +1,5 @@
--- The parts of a record before its payload, as codec.ts writes them: reservation in ms, unique key that is held while the job waits, and
--- group, each nil where there is none; and where the payload begins.
+-- The parts of a record before its payload, as codec.ts writes them: reservation in ms, unique key that is held while the
+-- job waits, and group, each nil if absent; and the index where the payload begins.
 local function record_head(record)
   local flags, offset = string.byte(record) - 48, 11
   local reservation, key, group
@@ -19,7 +19,7 @@ local function record_head(record)
   return reservation, key, group, offset
 end
 
--- The group of a job, if it has one. Most records of most queues have none, which their first character tells.
+-- The group of a job, if it has one. Most records in most queues have none, which their first character shows.
 local function group_of(record)
   if (string.byte(record) - 48) % 64 < 32 then return nil end
   local _, _, group = record_head(record)

@@ -6,7 +6,7 @@ local function parse_run(run)
   return state, tonumber(attempt), tonumber(crashes), tonumber(priority), tonumber(at), tail
 end
 
--- Where a job is: its state and its run, if it has one. Only for ids that have a record.
+-- The state of a job and its run, if it has one. Only for ids that have a record.
 local function find_job(id)
   local run = call('HGET', stem .. 'runs', id)
   if run then return (parse_run(run)), run end

@@ -1,4 +1,4 @@
--- Whether a lease has this very token: a run of an active job begins with it.
+-- Whether a lease has exactly this token: the run of an active job begins with it.
 local function has_token(run, token) return run and string.match(run, '^%S+') == token end
 
 -- The claim sequence in a token.

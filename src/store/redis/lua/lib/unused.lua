@@ -1,12 +1,12 @@
 -- include: queue
 
--- Keys of a queue that hold what obliterate forgets. Not among them: workers, info, raw, meta, rates, marks, schedules, ticks, lasts.
+-- The keys of a queue that obliterate deletes. Not included: workers, info, raw, meta, rates, marks, schedules, ticks, lasts.
 local COMPANIONS = { 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased', 'over',
   'seals', 'sealed', 'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
   'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl',
   'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events' }
 
--- Whether nothing is in the queue, nobody works on it, and nothing was set for it.
+-- Whether the queue is empty and has no workers and no settings.
 local function is_unused()
   local keys = { list }
   for _, name in ipairs({ 'jobs', 'leased', 'unique', 'edges', 'downs', 'outbox', 'fates', 'seals', 'sealed', 'lines', 'events',

@@ -1,6 +1,6 @@
 -- include: queue
 
--- told: those who take raw tasks by hand have heard of it, with a number
+-- told: subscribers to raw tasks have already received an event with the count
 local function wake(told)
   if call('HDEL', stem .. 'meta', 'hungry') == 0 then return end
   call('PUBLISH', stem .. 'signals', 'w')

@@ -1,4 +1,4 @@
--- get: jobs as they are. ARGV: now, id… Reply: per id: record (nil when unknown), state, run, progress, log.
+-- get: jobs by id. ARGV: now, id… Reply: per id: record (nil if unknown), state, run, progress, log.
 -- include: runs
 local reply = {}
 for i = 2, #ARGV do

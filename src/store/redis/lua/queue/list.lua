@@ -1,19 +1,19 @@
 -- list: a page of ids in one state. ARGV: now, state, cursor, limit. Reply: next cursor ('' at the end), id…
--- A cursor names the member where the last page ended, so that what comes and goes meanwhile shifts nothing: a letter for
--- the key, its score or place, a space, the member. Where the member is gone, that says where it stood.
+-- A cursor names the member where the last page ended, so that entries added or removed in between do not shift the pages:
+-- a letter for the key, its score or index, a space, the member. If the member is gone, the score or index shows where it was.
 -- include: allow_oom groups runs
-allow_oom() -- to find such a place a member is put in for a moment
+allow_oom() -- to find such a position, the script inserts a member temporarily
 local state, limit = ARGV[2], tonumber(ARGV[4])
 local section, score, anchor = string.match(ARGV[3], '^(%a)(%S*) ?(.*)$')
 local ids, left, next_, reached = {}, limit, '', ARGV[3] == ''
 
--- True when this section has something to give: it is the cursor's, or stands behind it.
+-- True if the page includes entries of this section: the cursor is in this section or an earlier one.
 local function due(tag)
   if section == tag then reached = true end
   return reached and left > 0
 end
 
--- The rank behind the anchor in a sorted set.
+-- The rank after the anchor in a sorted set.
 local function behind(key, reverse)
   local command = reverse and 'ZREVRANK' or 'ZRANK'
   local rank = call(command, key, anchor)
@@ -39,8 +39,8 @@ local function from_zset(name, tag, reverse, first, last, cut)
   if #page > 0 then next_ = tag .. page[#page] .. ' ' .. page[#page - 1] end
 end
 
--- Where the anchor stands in the waiting list, counted from the tail: as a rule where it stood, or nearer by what was taken
--- meanwhile. An id may stand there twice, the first time as a ghost: the nearest one is meant.
+-- The index of the anchor in the waiting list, counted from the tail: usually unchanged, or lower by the number of entries
+-- taken since. An id may occur twice, the first one being that of a cancelled job: returns the nearest one.
 local function place_in_line(key)
   local at = tonumber(score) or 0
   if call('LINDEX', key, -at - 1) == anchor then return at + 1 end
@@ -52,7 +52,7 @@ local function place_in_line(key)
   return best and best + 1 or 0
 end
 
--- Jobs in the line of default priority, next first.
+-- Waiting jobs of default priority, next first.
 local function from_line(tag)
   if not due(tag) then return end
   local key = stem .. 'ready'
@@ -70,7 +70,7 @@ local function ended_at(id)
   return at
 end
 
--- Jobs that are kept as by default, newest first: a short list.
+-- Jobs with default retention, newest first: a short list.
 local function from_recent(tag)
   if not due(tag) then return end
   local key, start = stem .. 'recent', 0
@@ -92,8 +92,8 @@ local function from_recent(tag)
   if #page > 0 then next_ = tag .. ended_at(page[#page]) .. ' ' .. page[#page] end
 end
 
--- Hashes have no order: their own cursor leads through them, a few more than asked for at a time. A small one answers whole,
--- and is shown by name.
+-- Hashes have no order: the cursor of HSCAN leads through them, with slightly more entries per page than requested. A small
+-- hash returns everything at once, and is listed by name.
 local function from_hash(name, tag)
   if not due(tag) then return end
   local cursor, shown = section == tag and score or '0', section == tag and anchor or ''
@@ -117,7 +117,7 @@ local function from_hash(name, tag)
   end
 end
 
--- The lines of groups, one after the other by name. The anchor is '<group>\0<id>'.
+-- The waiting lists of groups, one after the other by name. The anchor is '<group>\0<id>'.
 local function from_groups(tag)
   if not due(tag) then return end
   local group, id = string.match(section == tag and anchor or '', '^([^%z]*)%z(.*)$')
@@ -138,7 +138,7 @@ local function from_groups(tag)
     id = nil
     group = call('ZRANGEBYLEX', stem .. 'lines', '(' .. group, '+', 'LIMIT', 0, 1)[1]
   end
-  -- many empty lines: the caller comes back for the rest
+  -- many empty lists: the caller continues from here
   left, next_ = 0, tag .. '0 ' .. group .. '\0'
 end
 

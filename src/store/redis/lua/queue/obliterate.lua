@@ -1,5 +1,5 @@
--- obliterate: everything but the sessions, the claim sequence, and how far carried jobs have come. ARGV: now.
--- Reply: 1, or 0 when groups or dependents are left: then this was one of several rounds. A round removes up to 500 of each.
+-- obliterate: removes everything except the sessions, the claim sequence, and the positions of sources. ARGV: now.
+-- Reply: 1, or 0 if groups or dependents are left and another call is needed. A call removes up to 500 of each.
 -- include: allow_oom groups pad unused
 allow_oom()
 local groups, ups = call('ZRANGE', stem .. 'lines', 0, 499), call('HSCAN', stem .. 'downs', 0, 'COUNT', 500)[2]
@@ -15,7 +15,7 @@ if call('EXISTS', stem .. 'lines', stem .. 'downs') > 0 then return 0 end
 call('UNLINK', list)
 for _, name in ipairs(COMPANIONS) do call('UNLINK', stem .. name) end
 call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped', 'sheaved')
--- Only a queue that somebody works on has to be ready for claims.
+-- Only a queue with workers needs to be ready for claims.
 if call('EXISTS', stem .. 'workers') == 1 then
   pad('active')
   if grouped() then pad('holds') end

@@ -1,4 +1,4 @@
--- register: puts a queue's name on record. KEYS: set of names, sorted set of names by the time they were last put there.
+-- register: adds a queue to the registry. KEYS: set of names, sorted set of names by the time of their last registration.
 -- ARGV: now, name. Reply: 1.
 -- include: queue
 call('ZREM', KEYS[2], '') -- exempts the script from the out-of-memory check, as allow_oom does

@@ -1,5 +1,5 @@
--- retire: removes what is left of a queue in which nothing is and that nobody uses. ARGV: now, 1 to look only.
--- Reply: 1 when nothing is left, or nothing but what would be removed; else 0.
+-- retire: removes the remaining keys of an empty queue that nobody uses. ARGV: now, 1 to check only.
+-- Reply: 1 if nothing is left, or nothing but what would be removed; else 0.
 -- include: allow_oom unused
 allow_oom()
 if not is_unused() then return 0 end

@@ -1,4 +1,4 @@
--- fire: the head of a script that goes on as `add`. Only while the tick is still the schedule's next one.
+-- fire_schedule: the first part of a script that continues as `add`. Applies only while the tick is the schedule's next.
 -- ARGV: those of add, then: name, definition, tick, next tick or '', last tick or ''. Reply: 'stale', or that of add.
 -- include: queue
 do
@@ -7,7 +7,7 @@ do
   local known = string.match(call('HGET', stem .. 'schedules', name) or '', '^%d+ (.*)$')
   local due = call('ZSCORE', stem .. 'ticks', name)
   if known ~= definition or not due or tonumber(due) ~= tonumber(tick) then return { 'stale' } end
-  -- a caller whose clock is ahead has to wait like everybody else
+  -- a caller whose clock is ahead must wait until the tick is due
   if tonumber(tick) > now + 1000 then return { 'stale' } end
   if next_ == '' then call('ZREM', stem .. 'ticks', name) else call('ZADD', stem .. 'ticks', next_, name) end
   if last ~= '' then call('HSET', stem .. 'lasts', name, last) end

@@ -1,5 +1,6 @@
--- put_schedule: a schedule of this queue; one that says the same stays as it is.
--- ARGV: now, name, definition, since, first tick or '', 1 when what is found here is not the schedule of that name. Reply: since, definition, next tick or nil, last tick or nil.
+-- put_schedule: stores a schedule of this queue; an identical one stays unchanged.
+-- ARGV: now, name, definition, since, first tick or '', 1 if the schedule found here is not the current one of that name.
+-- Reply: since, definition, next tick or nil, last tick or nil.
 -- include: queue
 local name, definition = ARGV[2], ARGV[3]
 local since, known = string.match(call('HGET', stem .. 'schedules', name) or '', '^(%d+) (.*)$')

@@ -1,4 +1,4 @@
--- drop_schedule. ARGV: now, name. Reply: 1 when it was there.
+-- remove_schedule. ARGV: now, name. Reply: 1 if it existed.
 -- include: allow_oom
 allow_oom()
 call('ZREM', stem .. 'ticks', ARGV[2])

@@ -1,4 +1,5 @@
--- schedules: those of this queue. ARGV: now. Reply: per schedule: name, since, definition, next tick or '', last tick or ''.
+-- schedules: the schedules of this queue. ARGV: now.
+-- Reply: per schedule: name, since, definition, next tick or '', last tick or ''.
 -- include: queue
 local reply, flat = {}, call('HGETALL', stem .. 'schedules')
 for i = 1, #flat, 2 do

@@ -1,4 +1,4 @@
--- beat: prolongs a session that exists. ARGV: now, worker, lease in ms. Reply: 1, or 0 when it is gone.
+-- heartbeat: renews an existing session. ARGV: now, worker, lease in ms. Reply: 1, or 0 if it is gone.
 -- include: allow_oom
 allow_oom()
 local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])

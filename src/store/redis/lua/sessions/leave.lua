@@ -1,5 +1,5 @@
--- leave, and the burial of a dead worker: ends a session that holds nothing.
--- ARGV: now, worker, 1 when only an expired session may end. Reply: 1 ended, 0 not.
+-- leave, also used to remove the session of a dead worker: ends a session that holds nothing.
+-- ARGV: now, worker, 1 if only an expired session may end. Reply: 1 ended, 0 not.
 -- include: queue
 local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])
 if ARGV[3] == '1' and deadline and tonumber(deadline) > now then return 0 end

@@ -1,12 +1,12 @@
--- sweep: the regular round of a queue.
+-- sweep: periodic maintenance of a queue.
 -- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept.
--- Reply: nil when another process has just done it; else: more (0 or 1), outbox (0 or 1), edges (0 or 1), unused (0 or 1), number of
--- dead workers, their ids…, ids of jobs whose reservation ended…
+-- Reply: nil if another process has just swept; else: more (0 or 1), outbox (0 or 1), dependencies (0 or 1), unused (0 or 1),
+-- number of dead workers, their ids…, ids of jobs whose reservation ended…
 -- include: allow_oom drop_records promote runs unused wake
 allow_oom()
 local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
 local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
--- a clock that was set back does not keep the queue from its rounds until it has caught up
+-- after the clock was set back, sweeps must not stop until it has caught up
 if swept and every > 0 and now >= swept and now - swept < every then return nil end
 call('HSET', stem .. 'meta', 'swept', now)
 
@@ -45,18 +45,18 @@ if #fates > 0 then
   call('ZREM', stem .. 'fates_ttl', unpack(fates))
 end
 
--- Who has been declared dead stays so until nothing of theirs is left: a late beat does not bring them back.
+-- A session that was declared dead stays dead until it holds nothing: a late heartbeat does not revive it.
 local doomed = call('ZRANGEBYSCORE', stem .. 'workers', -1, -1, 'LIMIT', 0, 100)
 local dead = call('ZRANGEBYSCORE', stem .. 'workers', 0, now, 'LIMIT', 0, 100)
 local late = call('ZRANGEBYSCORE', stem .. 'reserved', '-inf', now, 'LIMIT', 0, 500)
 if swept and now - swept > lease then
-  -- Nobody swept for a whole lease: the server stood still or everybody was away, so nobody could beat. Grant a lease.
+  -- No sweep for a whole lease: the server was down or no worker was running, so no heartbeat could arrive. Grant a lease.
   for _, worker in ipairs(dead) do call('ZADD', stem .. 'workers', now + lease, worker) end
   for _, id in ipairs(late) do call('ZADD', stem .. 'reserved', now + lease, id) end
   dead, late = {}, {}
 end
 if swept and swept - now > lease then
-  -- The clock was set back by more than a lease: the sessions of those who do not beat must not outlive the difference.
+  -- The clock was set back by more than a lease: sessions without heartbeats must not outlive the difference.
   for _, worker in ipairs(call('ZRANGEBYSCORE', stem .. 'workers', '(' .. swept, '+inf', 'LIMIT', 0, 10000)) do
     call('ZADD', stem .. 'workers', now + lease, worker)
   end

@@ -1,4 +1,4 @@
--- inform: what a live session says of itself. ARGV: now, worker, info. Reply: 1, or 0 when it is gone.
+-- update_session: replaces the info of a live session. ARGV: now, worker, info. Reply: 1, or 0 if it is gone.
 -- include: allow_oom
 allow_oom()
 local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])

@@ -1,7 +1,7 @@
--- settle, for jobs that are simply done: kept as by default, or not at all (keep-count 0); no key to free.
--- ARGV: now, keep-count, packed list of groups of jobs that ended alike: 'attempt crashes priority', result, number of
+-- done: settle, for jobs that are done with default retention, or none (keep-count 0), and no unique key to free.
+-- ARGV: now, keep-count, packed list of groups of jobs with the same outcome: 'attempt crashes priority', result, number of
 -- jobs, and per job: id, token.
--- Reply: outbox flag, then the indexes of those whose token no longer matched.
+-- Reply: outbox flag, then the indexes of jobs whose token no longer matched.
 -- include: allow_oom close_jobs dependencies drop_records events release_groups tokens
 allow_oom()
 local argv = cmsgpack.unpack(ARGV[3])

@@ -1,4 +1,5 @@
--- settle, for raw tasks that are done. ARGV: now, packed list of tokens. Reply: 0, then the indexes of those no longer held.
+-- done_tasks: settle, for raw tasks that are done. ARGV: now, packed list of tokens.
+-- Reply: 0, then the indexes of tasks no longer held.
 -- include: allow_oom limits task_batch unique_tasks wake
 allow_oom()
 local reply = { 0 }

@@ -1,5 +1,6 @@
--- note: progress and log of a running job. ARGV: now, token, id ('' for a raw task, which keeps no notes), progress
--- ('' = none, else '=' and the text), log lines ('' = none), most bytes of log to keep. Reply: 1, or 0: the lease is gone.
+-- record_progress: progress and log of a running job. ARGV: now, token, id ('' for a raw task, which stores neither),
+-- progress ('' = none, else '=' and the text), log lines ('' = none), maximum bytes of log to keep.
+-- Reply: 1, or 0 if the lease is gone.
 -- include: allow_oom events task_batch tokens
 allow_oom()
 if ARGV[3] == '' then return find_task(ARGV[2]) and 1 or 0 end

@@ -1,4 +1,4 @@
--- remove: drops the records of ended jobs. ARGV: now, id… Reply: per id 1 or 0.
+-- remove: removes the records of ended jobs. ARGV: now, id… Reply: per id 1 or 0.
 -- include: allow_oom remove_ended
 allow_oom()
 local reply = {}

@@ -1,10 +1,12 @@
--- report: success without a token, for active jobs and for delivered, unanswered ones that wait for their retry.
+-- report_success: success without a token, for active jobs and for jobs that wait for a retry without a report since their
+-- delivery.
 -- ARGV: now, then per job: id, keep-ms, keep-count, unique key to free.
 -- Reply: outbox flag, then per job 1 or 0.
 -- include: allow_oom close_jobs dependencies dequeue_job events runs unique_keys
 allow_oom()
 
--- Whether a report still matters: the job runs, or was delivered and not answered (its tail says so) and waits to be retried.
+-- Whether a report still counts: the job is running, or waits for a retry and no report answered its delivery (shown by
+-- its tail).
 local function matters(state, run)
   if state == 'active' then return true end
   if not run or (state ~= 'scheduled' and state ~= 'ready') then return false end

@@ -1,4 +1,4 @@
--- revive: dead jobs to the back of their line, counts at zero. ARGV: now, id… Reply: per id 1 or 0.
+-- retry_dead: moves dead jobs to the back of their waiting list, counts reset. ARGV: now, id… Reply: per id 1 or 0.
 -- include: bytes enqueue_job events runs wake
 local reply, bytes = {}, 0
 for i = 2, #ARGV do

@@ -1,4 +1,4 @@
--- settle: moves leased entries whose token still matches.
+-- settle: applies outcomes to leased entries whose token still matches.
 -- ARGV: now, then per entry: worker, token, id ('' for a raw task), move (done, dead, cancelled, scheduled, ready, raw),
 --   'attempt crashes priority', tail (result or error), number (keep-ms or delay), keep-count, unique key to free,
 --   record to create for a raw task that becomes a job.
@@ -10,7 +10,7 @@ local reply, n = { 0 }, (#ARGV - 1) / 10
 local sealing = call('EXISTS', stem .. 'sealed') == 1
 
 local freed = {}
--- Takes an entry off its lease; returns the task's bytes, true for a job, or nil when the token no longer matches.
+-- Ends the lease of an entry; returns the task's bytes, true for a job, or nil if the token no longer matches.
 local function unlease(p)
   local token, id = ARGV[p + 1], ARGV[p + 2]
   if id == '' or ARGV[p + 9] ~= '' then
@@ -36,13 +36,13 @@ for i = 1, n do
   if entry then
     if ARGV[p + 9] ~= '' then call('HSET', stem .. 'jobs', id, ARGV[p + 9]) end
     local group = ends[move]
-    -- what goes back with an error was lost or has failed; without one it was put off or handed back
+    -- an entry that returns with an error was lost or has failed; without one it was snoozed or released
     local later = move == 'scheduled' and (tail == '' and 'snoozed' or 'retry')
     if id ~= '' then event(later or (group and move) or (tail == '' and 'released' or 'lost'), id, move ~= 'done' and (string.gsub(tail, '^\1', ''))) end
     if group and id ~= '' then
       local k = #group[1] + 1
       group[1][k], group[2][k] = id, move .. ' ' .. head .. ' ' .. now .. ' ' .. tail
-      -- one that is not kept takes no other with it, and the largest count of the batch holds
+      -- a job that is not kept must not evict others, and the largest count of the batch applies
       local most = tonumber(ARGV[p + 7])
       group[3][k], group[4] = most > 0 and tonumber(ARGV[p + 6]) or 0, math.max(group[4], most)
       told[#told + 1] = id
@@ -61,7 +61,7 @@ for i = 1, n do
 end
 
 release_groups(freed)
--- What goes back to the front keeps its order: the lowest claim sequence is pushed last and so stands first.
+-- Entries returned to the front keep their order: the lowest claim sequence is pushed last and comes first.
 table.sort(fronts, function(a, b) return a[1] > b[1] end)
 for _, front in ipairs(fronts) do
   local p, id = front[2], ARGV[front[2] + 2]

@@ -1,7 +1,8 @@
--- take: up to n raw tasks, at most a thousand, for a session that is alive. As good as a beat.
+-- claim_tasks: up to n raw tasks, at most a thousand, for a session that is alive. A claim also renews the session.
 -- ARGV: now, session, n, nonce, lease in ms.
--- Reply: status (ok, paused, lost), first claim sequence, size of the sheaves (50, or 1: each task is alone), packed list of the
--- tasks of each sheaf, or of all. Tokens are as those of claim, with the number of tasks in the sheaf in place of an attempt.
+-- Reply: status (ok, paused, lost), first claim sequence, size of the task batches (50, or 1: each task has its own field),
+-- packed list of the tasks of each batch, or of all. Tokens are as those of claim, with the number of tasks in the batch in
+-- place of an attempt.
 -- include: allow_oom bytes leased_count limits unique_tasks
 local worker = ARGV[2]
 call('LLEN', list)
@@ -11,7 +12,7 @@ if not deadline or tonumber(deadline) < 0 then return { 'lost' } end
 call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
 if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused' } end
 
--- What the pace of the queue leaves.
+-- How many the limits of the queue allow.
 local most, rule = tonumber(ARGV[3]), get_limits()
 local rate_start, rate_count
 if rule and rule.most > 0 then
@@ -31,7 +32,7 @@ if n == 0 then return { 'ok' } end
 local first = call('HINCRBY', stem .. 'meta', 'seq', n) - n + 1
 local bytes = 0
 for i = 1, n do bytes = bytes + #tasks[i] end
--- Large tasks stand alone: a sheaf is kept until all of it has ended.
+-- Large tasks get a field each: a task batch is stored until all of its tasks have ended.
 local size = bytes <= n * 1024 and 50 or 1
 local head, tail, owner, pack = '.' .. first .. '-', '.' .. ARGV[4], worker .. '\0', cmsgpack.pack
 local function token_of(i)

@@ -1,10 +1,10 @@
--- enqueue: groups of raw tasks to the back of the plain list, each whole or not at all.
--- ARGV: now, packed list of groups: 'p' (plain) or 'u' (unique) and the number of tasks, task…; channel of the original.
--- Reply: numbers of the unique groups that were refused: an equal unique task waits or is leased.
+-- enqueue_tasks: adds groups of raw tasks at the back of the plain list, each group entirely or not at all.
+-- ARGV: now, packed list of groups: 'p' (plain) or 'u' (unique) and the number of tasks, task…; channel of the original Worqr.
+-- Reply: numbers of the unique groups that were refused because an equal unique task waits or is leased.
 -- include: bytes original wake
 local items = cmsgpack.unpack(ARGV[2])
 local seals, sealed = stem .. 'seals', stem .. 'sealed'
--- A list that somebody emptied by hand has taken the tasks of waiting seals along.
+-- If another program emptied the list directly, the tasks of the waiting unique locks are gone with it.
 local stale = call('LLEN', list) == 0
 
 local function is_free(from, to)

@@ -1,9 +1,9 @@
--- finish: ends leases of raw tasks, whoever holds them, and tells the listeners.
--- ARGV: now, packed list: a field of `leased`, then the places of a sheaf in order, a character from '0' on each, or '' for a
--- task on its own; packed list of results ('' = none, else '=' and JSON text) or '' for none at all; '' where this server
--- knows of every listener.
--- Reply: numbers of those no longer held.
--- News: 'd', then three packed lists one after the other: as ARGV[2], the value of each field, results.
+-- finish_tasks: ends leases of raw tasks, no matter who holds them, and notifies subscribers.
+-- ARGV: now, packed list: a field of `leased`, then the indexes in the task batch in order, one character from '0' on each, or
+-- '' for a task in its own field; packed list of results ('' = none, else '=' and JSON text) or '' for none at all; '' if
+-- this server knows of every subscriber.
+-- Reply: numbers of the tasks no longer held.
+-- Event: 'd', then three packed lists one after the other: as ARGV[2], the value of each field, results.
 -- include: allow_oom limits task_batch unique_tasks wake
 allow_oom()
 local items = cmsgpack.unpack(ARGV[2])
@@ -40,7 +40,7 @@ if size < 1048576 then
   call('PUBLISH', channel, 'd' .. pack(told) .. pack(values) .. (results and pack(kept) or ''))
   return reply
 end
--- A listener's buffer on the server is small: large tasks and results are told one by one.
+-- The server's buffer for a subscriber is small: large tasks and results are published one by one.
 number = 0
 for i, value in ipairs(values) do
   local field, held = told[2 * i - 1], told[2 * i]

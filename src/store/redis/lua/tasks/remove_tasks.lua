@@ -1,4 +1,5 @@
--- remove_tasks: every waiting raw task that equals this one. ARGV: now, task, channel of the original. Reply: how many. O(n) by nature.
+-- remove_tasks: removes every waiting raw task that equals this one. ARGV: now, task, channel of the original Worqr.
+-- Reply: how many. Always O(n).
 -- include: allow_oom bytes original
 call('LLEN', list)
 allow_oom()

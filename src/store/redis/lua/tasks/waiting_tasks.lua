@@ -1,4 +1,5 @@
--- waiting: how many raw tasks wait. Whoever asks in vain is told when something comes. ARGV: now. Reply: the number.
+-- waiting_tasks: how many raw tasks wait. If none does, the next task to arrive triggers an event. ARGV: now.
+-- Reply: the number.
 -- include: allow_oom
 allow_oom()
 local n = call('LLEN', list)

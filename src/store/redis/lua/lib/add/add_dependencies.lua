@@ -1,15 +1,16 @@
 -- include: queue runs
 
--- Registers the edges of a job whose upstreams have not ended. Returns how many, and what already failed it.
+-- Registers a job with its upstream jobs that have not ended. Returns how many there are, and the reason if one has already
+-- failed it.
 local function link_upstreams(id, needs)
   local left, failed = 0, nil
   for _, p in ipairs(needs) do
     local policy, queue, up = ARGV[p], ARGV[p + 1], ARGV[p + 2]
     local state = queue == '' and (find_job(up)) or 'ready'
-    -- an upstream of this very batch that was refused as full leaves nothing to wait for
+    -- an upstream job of the same batch that was refused because the queue is full counts as cancelled
     if queue == '' and call('HEXISTS', stem .. 'jobs', up) == 0 then state = 'cancelled' end
     if state == 'done' or (policy == 'f' and (state == 'dead' or state == 'cancelled')) then
-      -- this one is met
+      -- this dependency is already met
     elseif state == 'dead' or state == 'cancelled' then
       failed = 'an upstream job ended ' .. state .. ': ' .. up
     else

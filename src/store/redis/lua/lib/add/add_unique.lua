@@ -1,7 +1,7 @@
--- Unique keys of jobs on their way in. `p` is where the arguments of a job begin: see add.lua.
+-- Unique keys of jobs being added. `p` is the index of a job's first argument: see add.lua.
 -- include: queue runs bytes record
 
--- The job that has the id, or holds the key, of a new one.
+-- The existing job with the id, or the unique key, of a new job.
 local function find_holder(p)
   if call('HEXISTS', stem .. 'jobs', ARGV[p]) == 1 then return ARGV[p] end
   local key = ARGV[p + 5]
@@ -18,7 +18,7 @@ local function hold_unique_key(p, id)
   if key == '' then return end
   local ends = ttl > 0 and now + ttl or 0
   call('HSET', stem .. 'unique', key, ends .. ' ' .. id)
-  -- a former holder's time limit must not end this one's
+  -- the expiry of a previous holder must not apply to this one
   if ends > 0 then
     call('ZADD', stem .. 'unique_ttl', ends, key)
   else
@@ -26,7 +26,7 @@ local function hold_unique_key(p, id)
   end
 end
 
--- The old record with the new one's payload, which may be text or bytes (bit 8).
+-- The old record with the new payload, which may be text or bytes (bit 8).
 local function with_payload(old, new)
   local flags, bytes = string.byte(old) - 48, (string.byte(new) - 48) % 16 >= 8
   if bytes ~= (flags % 16 >= 8) then flags = flags + (bytes and 8 or -8) end
@@ -35,7 +35,7 @@ local function with_payload(old, new)
   return string.char(48 + flags) .. string.sub(old, 2, old_body - 1) .. string.sub(new, new_body)
 end
 
--- A second job with the key of one that waits: what the mode says is done to that one. False when it no longer waits.
+-- A new job has the unique key of a waiting one: changes that one as the mode says. False if it no longer waits.
 local function update_holder(p, id)
   local old = call('HGET', stem .. 'jobs', id)
   local state, run = find_job(id)
@@ -47,7 +47,7 @@ local function update_holder(p, id)
   end
   local timed = ARGV[p + 3] ~= '' or tonumber(ARGV[p + 4]) > 0
   local _, attempt, crashes, priority, due, tail = parse_run(run)
-  -- what is due does not wait again, though nobody has promoted it yet
+  -- a job that is already due is not delayed again, even if no sweep or claim has promoted it yet
   if timed and attempt == 0 and (state == 'blocked' or (state == 'scheduled' and due > now)) then
     local at = ARGV[p + 3] ~= '' and tonumber(ARGV[p + 3]) or now + ARGV[p + 4]
     call('HSET', stem .. 'runs', id, state .. ' 0 ' .. crashes .. ' ' .. priority .. ' ' .. at .. ' ' .. tail)

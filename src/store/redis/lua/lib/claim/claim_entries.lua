@@ -1,2 +1,2 @@
--- The jobs that a claim has taken so far: their ids and, at the same places, '\0<group>' of those that have a group.
+-- The jobs claimed so far: their ids and, at the same indexes, '\0<group>' of jobs with a group.
 local ids, groups = {}, {}

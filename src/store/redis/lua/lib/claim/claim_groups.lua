@@ -1,7 +1,7 @@
 -- include: queue claim_entries groups
 
--- The next groups of the round, as many as are wanted: their names, what each may give as far as its limits go, how many jobs
--- of it run, and the window of its rate.
+-- The next groups in the rotation, up to the number wanted: their names, how many jobs the limits allow each to start, how
+-- many of its jobs run, and its rate window.
 local function next_groups(want, rule)
   local names, caps, holds, starts, counts = {}, {}, {}, {}, {}
   local m, budget = 0, want + 1000
@@ -34,9 +34,9 @@ local function next_groups(want, rule)
   return m, names, caps, holds, starts, counts
 end
 
--- Groups take turns, one job each; a group that may not go on now leaves the round. It is counted first and taken then, so
--- that a group costs the same for one job or many. How long a line is shows when it is taken from: returns how many are missing
--- since a line was too short.
+-- Groups take turns, one job each; a group that may not start more now leaves the rotation. The shares are counted first
+-- and the jobs taken afterwards, so that a group costs the same for one job or many. The length of a waiting list only shows
+-- when jobs are taken from it: returns how many jobs are missing because lists were too short.
 local function take_groups(want, rule)
   local m, names, caps, holds, starts, counts = next_groups(want, rule)
   if m == 0 then return 0 end
@@ -84,7 +84,7 @@ local function take_groups(want, rule)
     end
   end
 
-  -- Whoever had the last turn stands behind all others.
+  -- The group that had the last turn goes behind all others.
   local some_ended, behind = call('EXISTS', unpack(lines)) < m, {}
   for step = 0, m - 1 do
     local i = (last + step) % m + 1
@@ -100,7 +100,7 @@ local function take_groups(want, rule)
   return missed
 end
 
--- Groups whose time has come, or whose limit has changed, take turns again.
+-- Groups whose rate window has opened, or whose limit has changed, rejoin the rotation.
 local function reopen_groups()
   local due = call('ZRANGEBYSCORE', stem .. 'rested', '-inf', now, 'LIMIT', 0, 1000)
   if #due > 0 then call('ZREM', stem .. 'rested', unpack(due)) end
@@ -108,7 +108,7 @@ local function reopen_groups()
   for _, group in ipairs(call('SPOP', stem .. 'reopen', 1000)) do requeue_group(group) end
 end
 
--- Removes groups whose line was cancelled away from the head of the round.
+-- Removes groups whose jobs were all cancelled from the head of the rotation.
 local function drop_empty_groups()
   for _ = 1, 1000 do
     local group = call('LINDEX', stem .. 'turns', -1)

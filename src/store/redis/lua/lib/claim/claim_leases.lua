@@ -1,13 +1,14 @@
 -- include: queue claim_entries runs record unique_keys
 
--- Three digits, from strings at hand: rendering a number costs more than all else that is done for a job here.
+-- Formats three digits from prebuilt strings: formatting a number costs more than everything else done per job here.
 local DIGIT = { [0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' }
 local function digits(i)
   local ones, tens = i % 10, i % 100
   return DIGIT[(i - tens) / 100] .. DIGIT[(tens - ones) / 10] .. DIGIT[ones]
 end
 
--- A reservation starts, and a key that is held while a job waits is free. Only looked for once the queue has had such a job.
+-- Starts the reservation, and frees a unique key that is only held while the job waits. Skipped until the queue has had
+-- such a job.
 local has_reservations = call('HEXISTS', stem .. 'meta', 'minds') == 1
 local function start_reservation(id, record)
   if (string.byte(record) - 48) % 4 == 0 then return end
@@ -16,12 +17,12 @@ local function start_reservation(id, record)
   if key then free_unique_key(key, id) end
 end
 
--- Fields of `active` for the jobs of a claim, what they take in bytes, and the ids of those that had a run.
+-- Fields of `active` for the jobs of a claim, their size in bytes, and the ids of jobs that had a run.
 local lease_fields, leased_bytes, with_runs = {}, 0, {}
 local lease_count = 0
 
--- `ends` is what all leases of the claim have in common: what stands before and behind the place of each in its token, and the rest of
--- the lease of a fresh job.
+-- `ends` holds what all leases of the claim have in common: the token parts before and after the index of each entry, and
+-- the rest of the lease of a new job.
 local function lease_job(place, record, run, group, ends)
   local id = ids[place]
   local field = digits(ends.index)
@@ -39,7 +40,7 @@ local function lease_job(place, record, run, group, ends)
   if has_reservations then start_reservation(id, record) end
 end
 
--- The same for a batch of fresh jobs, the common case: ten tokens differ in their last digit only.
+-- The same for a batch of new jobs, the common case: each ten tokens differ in their last digit only.
 local function lease_fresh(records, ends)
   local prefix
   local fields, bytes, k, fresh_tail = lease_fields, 0, 0, ends.fresh_tail

@@ -1,6 +1,6 @@
 -- include: queue claim_entries
 
--- Takes jobs whose negated priority lies in a range, highest priority first.
+-- Takes jobs whose negated priority is in a range, highest priority first.
 local function take_priorities(want, from, to)
   if want <= 0 then return end
   local members = call('ZRANGEBYSCORE', stem .. 'prio', from, to, 'LIMIT', 0, want)

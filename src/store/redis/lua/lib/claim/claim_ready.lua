@@ -1,6 +1,6 @@
 -- include: queue claim_entries
 
--- Ids of jobs that were cancelled while they waited are still in the list; `ghosts` counts how often each has to be skipped.
+-- Ids of jobs that were cancelled while waiting are still in the list; `ghosts` counts how often to skip each id.
 local has_cancelled = call('EXISTS', stem .. 'ghosts') == 1
 
 local function skip_cancelled(popped)
@@ -17,7 +17,7 @@ local function skip_cancelled(popped)
   return kept
 end
 
--- How many of the ids in the list are of cancelled jobs.
+-- How many of the ids in the list belong to cancelled jobs.
 local function count_cancelled()
   return has_cancelled and tonumber(call('HGET', stem .. 'meta', 'stale')) or 0
 end
@@ -39,7 +39,7 @@ local function take_ready(want)
   end
 end
 
--- Drops ids of cancelled jobs where nothing else is left in the list; whether that is so.
+-- Removes the ids of cancelled jobs if the list holds nothing else; returns whether it did.
 local function drop_cancelled()
   if not has_cancelled or call('LLEN', stem .. 'ready') ~= count_cancelled() then return false end
   skip_cancelled(call('RPOP', stem .. 'ready', 1000) or {})

@@ -1,6 +1,6 @@
 -- include: queue limits pad
 
--- Only queues that have had a job with a group pay for groups.
+-- Queues that never had a job with a group skip all work for groups.
 local has_groups
 
 local function grouped()
@@ -8,17 +8,17 @@ local function grouped()
   return has_groups
 end
 
--- This queue has groups from now on.
+-- Marks the queue as having groups.
 local function begin_groups()
   if call('HSETNX', stem .. 'meta', 'groups', 1) == 1 then pad('holds') end
   has_groups = true
 end
 
--- Where a job stands in the line of its group: by priority, then by sequence. Two that wait at the same time are never
--- 2^33 apart, so the sequence cannot reach over into another priority.
+-- The score of a job in the waiting list of its group: by priority, then by sequence. Two jobs that wait at the same time
+-- are never 2^33 apart, so the sequence cannot reach into another priority.
 local function rank(priority, seq) return string.format('%.0f', -priority * 8589934592 + seq) end
 
--- Takes a group that may not go on now out of the round; false when it may.
+-- Removes a group that may not start more jobs now from the rotation; false if it may.
 local function park_group(group)
   local rule = get_limits()
   if not rule then return false end
@@ -33,12 +33,12 @@ local function park_group(group)
   return true
 end
 
--- Puts a group that has a line where it belongs now.
+-- Puts a group with waiting jobs into the right place: the rotation, or out of it.
 local function enqueue_group(group)
   if not park_group(group) then call('LPUSH', stem .. 'turns', group) end
 end
 
--- The same for one that was out of the round; its line may have gone meanwhile.
+-- The same for a group that was out of the rotation; its waiting jobs may be gone by now.
 local function requeue_group(group)
   if call('EXISTS', stem .. 'group:' .. group) == 1 then enqueue_group(group) else call('ZREM', stem .. 'lines', group) end
 end

@@ -1,6 +1,6 @@
 -- include: queue
 
--- How many may run at once and start per interval, if anything was said about it.
+-- How many entries may run at once and start per interval, if limits are set.
 local limits_read, queue_limits
 
 local function get_limits()
@@ -17,7 +17,7 @@ local function get_limits()
   return limits_read and queue_limits
 end
 
--- The window of a rate: when it began, and how many have started in it.
+-- The current rate window: when it began, and how many entries have started in it.
 local function rate_window(text, per)
   local start, count = string.match(text or '', '^(%d+) (%d+)$')
   if not start or now >= start + per or now < tonumber(start) then return now, 0 end

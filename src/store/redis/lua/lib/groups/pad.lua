@@ -1,5 +1,5 @@
 -- include: queue
 
--- A small hash is a flat list in which every look-up is a walk; one long value makes it a table for good. No id is empty,
--- and no group's name.
+-- Redis stores a small hash as a flat list, where every lookup is a linear scan; one long value converts it to a hash table
+-- for good. The field '' is free, as no id and no group name is empty.
 local function pad(hash) call('HSETNX', stem .. hash, '', string.rep(' ', 65)) end

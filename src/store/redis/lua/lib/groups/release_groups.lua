@@ -1,6 +1,6 @@
 -- include: groups wake
 
--- Leases of groups have ended: their names, and how many of each.
+-- Applies the end of leases to their groups: group names, and the number of ended leases of each.
 local function release_leases(names, counts)
   local left, none = {}, {}
   for i, held in ipairs(call('HMGET', stem .. 'holds', unpack(names))) do
@@ -15,13 +15,13 @@ local function release_leases(names, counts)
   if #left > 0 then call('HSET', stem .. 'holds', unpack(left)) end
   if #none > 0 then call('HDEL', stem .. 'holds', unpack(none)) end
   if call('EXISTS', stem .. 'full') == 0 then return end
-  -- one that was at its limit may go on
+  -- a group that was at its limit may start more jobs
   for _, group in ipairs(names) do
     if call('SREM', stem .. 'full', group) == 1 then requeue_group(group) end
   end
 end
 
--- What the end of leases lets go on: groups of these runs, and the queue itself where only so many may run.
+-- Lets work continue after leases ended: the groups of these runs, and the queue itself if its concurrency is limited.
 local function release_groups(runs)
   if grouped() then
     local counts, names = {}, {}

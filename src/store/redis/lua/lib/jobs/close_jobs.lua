@@ -7,8 +7,8 @@ local function announce_ends(ids)
   end
 end
 
--- Ends jobs in one final state: keeps their records for a while or drops them, and tells waiters.
--- Parallel lists: ids, runs, keeps (milliseconds); count is how many records of this state may stay.
+-- Ends jobs in one final state: keeps their records for a while or removes them, and notifies watchers.
+-- Parallel lists: ids, runs, keeps (milliseconds); count is how many records of this state are kept.
 local function close_jobs(state, ids, runs, keeps, count)
   if #ids == 0 then return end
   local scores, fields, drop, k = {}, {}, {}, 0

@@ -1,6 +1,6 @@
 -- include: runs release_groups bytes record
 
--- Takes a job that has not ended out of wherever it waits or runs; returns its counts, and its token when it ran.
+-- Removes a job that has not ended from where it waits or runs; returns its counts, and its token if it was running.
 local function dequeue_job(id, state, run)
   if state == 'active' then
     local token, attempt, crashes, priority = string.match(run, '^((%d+)%S*) (%d+) (%-?%d+)')

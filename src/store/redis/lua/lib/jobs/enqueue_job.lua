@@ -1,6 +1,6 @@
 -- include: groups record
 
--- Puts a job into the line of its priority and writes its run.
+-- Adds a job to the waiting list of its priority and writes its run.
 local function enqueue_job(id, attempt, crashes, priority, tail, front)
   local at = 0
   local group = grouped() and group_of(call('HGET', stem .. 'jobs', id))

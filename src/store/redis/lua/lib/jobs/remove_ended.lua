@@ -1,6 +1,6 @@
 -- include: queue runs drop_records
 
--- Removes the record of a job that has ended; whether there was one.
+-- Removes the record of an ended job; returns whether there was one.
 local function remove_ended(id)
   local run = call('HGET', stem .. 'ended', id)
   if not run then return false end

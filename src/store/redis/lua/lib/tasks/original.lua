@@ -1,4 +1,5 @@
--- Tells workers of the original Worqr, which listen to channels of their own; ''  where nobody can. An account may lack the channel.
+-- Notifies workers of the original Worqr, which use channels of their own; '' if there can be none. The Redis account may
+-- lack access to the channel.
 local function tell_original(channel, message)
   if channel ~= '' then redis.pcall('PUBLISH', channel, message) end
 end

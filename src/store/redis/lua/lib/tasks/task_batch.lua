@@ -1,13 +1,13 @@
 -- include: queue
 
--- Raw tasks that were taken by hand at once are leased together, in sheaves of at most fifty: one field instead of fifty. A
--- sheaf stands in `leased` under the token of its first task, as 'worker\0' and the packed list of its tasks, and is never
--- rewritten: `over` has, by the same name, the places of those that have ended, a character each, until all have. A token
--- begins with the number of tasks in its sheaf, and sheaves begin at every fiftieth place of a take, so that the field follows
--- from the token; 1 is a task in a field of its own, 'worker\0task'.
+-- Raw tasks of one raw claim are leased together, in task batches of at most fifty: one field instead of fifty. A task batch
+-- is stored in `leased` under the token of its first task, as 'worker\0' and the packed list of its tasks, and is never
+-- rewritten: `over` lists under the same name the indexes of ended tasks, one character each, until all have ended. A token
+-- begins with the number of tasks in its batch, and a batch begins at every fiftieth index of a claim, so that the field name
+-- follows from the token; 1 means a task in a field of its own, 'worker\0task'.
 local leased = stem .. 'leased'
 
--- Where a lease is kept: its field, and as a character its place, or '' if it is alone.
+-- The field that stores a lease, and the task's index as a character, or '' for a task in its own field.
 local function place_of(token)
   local size, first, index, nonce = string.match(token, '^(%d+)%.(%d+)%-(%d%d%d)(%..*)$')
   if not size or size == '1' then return token, '' end
@@ -15,14 +15,14 @@ local function place_of(token)
   return string.format('%s.%s-%03d%s', size, first, index - place, nonce), string.char(48 + place)
 end
 
--- The token of the task at a place of a sheaf.
+-- The token of the task at an index of a task batch.
 local function token_at(field, place)
   if place == '' then return field end
   local head, first, nonce = string.match(field, '^(%d+%.%d+%-)(%d%d%d)(%..*)$')
   return string.format('%s%03d%s', head, first + string.byte(place) - 48, nonce)
 end
 
--- The bytes of the task at a place, cut out of the packed list: to unpack all would make a string of each.
+-- The bytes of the task at an index, cut out of the packed list: unpacking the list would create a string for each task.
 local function task_at(value, place)
   local at = string.find(value, '\0', 1, true) + 1
   if place == '' then return string.sub(value, at) end
@@ -38,7 +38,7 @@ local function task_at(value, place)
   end
 end
 
--- Ends the leases at these places of a field that is there. Returns those that were held.
+-- Ends the leases at these indexes of an existing field. Returns those that were held.
 local function end_places(field, places)
   local all = tonumber(string.match(field, '^%d+'))
   if places == '' then
@@ -66,7 +66,7 @@ local function end_places(field, places)
   return held
 end
 
--- The bytes of a task that is leased, with its field and place; or nil.
+-- The bytes of a leased task, with its field and index; or nil.
 local function find_task(token)
   local field, place = place_of(token)
   local value = call('HGET', leased, field)
@@ -79,7 +79,7 @@ local function find_task(token)
   return task_at(value, place), field, place
 end
 
--- The same, and its lease has ended.
+-- Like find_task, and also ends the lease.
 local function end_task(token)
   local task, field, place = find_task(token)
   if task then end_places(field, place) end

@@ -1,6 +1,6 @@
 -- include: queue
 
--- The seal of a unique task goes to the first equal one that is leased. The token of each task comes from a function.
+-- Moves the unique lock of a task to the first equal task that is leased. A function provides the token of each task.
 local function lease_unique_locks(tasks, token_of)
   if call('EXISTS', stem .. 'seals') == 0 then return end
   for i, task in ipairs(tasks) do
@@ -8,7 +8,7 @@ local function lease_unique_locks(tasks, token_of)
   end
 end
 
--- A lease ends: the seal it carries is free, or waits again with a task that goes back.
+-- Applies the end of a lease to its unique lock: frees it, or sets it to waiting if the task returns to the queue.
 local function end_unique_lock(token, task, back)
   if call('HGET', stem .. 'sealed', task) ~= token then return end
   call('HDEL', stem .. 'sealed', task)
