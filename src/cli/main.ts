@@ -45,7 +45,7 @@ function help(): string {
   const lines = COMMANDS.map(({ usage, summary }) => `  ${usage.padEnd(width)}   ${summary}`);
   return `Usage: crore COMMAND [OPTIONS]
 
-One work engine with many doors. Commands ('crore COMMAND --help' explains each):
+One job engine with several interfaces. Commands ('crore COMMAND --help' explains each):
 
 ${lines.join('\n')}
 

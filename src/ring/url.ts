@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
+import { decodePart, parseHosts, splitUrl, type UrlParts } from '../url.js';
 
 /** The parsed location of a ring; `shown` is the version for people, without the password. */
 export type Target = SocketTarget | ManyTarget | FileTarget;
@@ -36,18 +37,8 @@ export interface FileTarget {
   readonly file: string;
 }
 
-/**
- * The parts of all our URLs. Our own pattern, because Node rejects URLs with several hosts and its parser adds 0.5 ms
- * to a start.
- */
-const PARTS = /^([a-z+]+):\/\/(?:([^?]*)@)?([^/?@]*)(\/[^?]*)?(?:\?(.*))?$/s;
-
-interface Parts {
+interface Parts extends UrlParts {
   readonly text: string;
-  readonly user: string;
-  readonly hosts: string;
-  readonly path: string;
-  readonly query: ReadonlyMap<string, string>;
 }
 
 /**
@@ -57,10 +48,10 @@ interface Parts {
 export function parseUrl(given: string): Target {
   const text = given.startsWith('@') ? fromFile(given.slice(1)) : given;
   if (text.startsWith('sqlite:')) return sqliteTarget(text);
-  const found = PARTS.exec(text.startsWith('/') ? `unix://${text}` : text);
-  if (!found) throw bad(text, 'it is not a URL');
-  const [, scheme, user = '', hosts = '', path = '', query = ''] = found;
-  const parts = { text, user, hosts, path, query: pairs(query, text) };
+  const split = splitUrl(text.startsWith('/') ? `unix://${text}` : text, (why) => bad(text, `it ${why}`));
+  if (!split) throw bad(text, 'it is not a URL');
+  const parts = { ...split, text };
+  const { scheme } = parts;
   switch (scheme) {
     case 'redis':
     case 'valkey':
@@ -96,38 +87,21 @@ function fromFile(file: string): string {
   }
 }
 
-function decode(part: string, text: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    throw bad(text, 'a percent sign is not followed by two hex digits');
-  }
-}
-
-function pairs(query: string, text: string): Map<string, string> {
-  const pair = (each: string): [string, string] => {
-    const [name = '', ...value] = each.split('=');
-    return [name, decode(value.join('='), text)];
-  };
-  return new Map(query === '' ? [] : query.split('&').map(pair));
-}
-
 function sqliteTarget(text: string): FileTarget {
   const file = text.slice('sqlite:'.length);
   if (file === '') throw bad(text, 'no file is named');
   return { kind: 'sqlite', shown: text, file };
 }
 
-function login({ user, text }: Parts, database: string): Login {
+function login({ user, password, text }: Parts, database: string): Login {
   if (!/^\d{0,5}$/.test(database)) throw bad(text, `the database${named(` ${database}`, text, '')} is not a number`);
-  const [name = '', ...password] = user.split(':');
-  return { user: decode(name, text), password: decode(password.join(':'), text), db: Number(database || '0') };
+  return { user, password, db: Number(database || '0') };
 }
 
 function socketTarget(parts: Parts, tls: SocketTarget['tls']): SocketTarget {
   const database = parts.path.slice(1) || (parts.query.get('db') ?? '');
-  const where = hostAndPort(parts.hosts, 6379, parts.text);
-  return { kind: 'socket', shown: redactUrl(parts.text), ...login(parts, database), ...where, path: '', tls };
+  const [where] = hostsOf(parts, 6379);
+  return { kind: 'socket', shown: redactUrl(parts.text), ...login(parts, database), ...where!, path: '', tls };
 }
 
 function tlsFiles({ query }: Parts): SocketTarget['tls'] {
@@ -137,7 +111,7 @@ function tlsFiles({ query }: Parts): SocketTarget['tls'] {
 }
 
 function unixTarget(parts: Parts): SocketTarget {
-  const path = decode(parts.path, parts.text);
+  const path = decodePart(parts.path, (why) => bad(parts.text, `it ${why}`));
   if (path.length < 2) throw bad(parts.text, 'no socket is named');
   const common = { kind: 'socket', host: '', port: 0, tls: undefined } as const;
   return { ...common, shown: redactUrl(parts.text), path, ...login(parts, parts.query.get('db') ?? '') };
@@ -145,22 +119,19 @@ function unixTarget(parts: Parts): SocketTarget {
 
 function manyTarget(parts: Parts, sentinel: boolean): ManyTarget {
   const path = parts.path.split('/').filter(Boolean);
-  const name = sentinel ? decode(path.shift() ?? '', parts.text) : '';
+  const name = sentinel ? decodePart(path.shift() ?? '', (why) => bad(parts.text, `it ${why}`)) : '';
   if (sentinel && name === '') {
     throw bad(parts.text, 'the name of the primary is missing, as in redis+sentinel://host:26379/NAME');
   }
   return {
     kind: sentinel ? 'sentinel' : 'cluster',
     shown: redactUrl(parts.text),
-    hosts: parts.hosts.split(',').map((each) => hostAndPort(each, sentinel ? 26379 : 6379, parts.text)),
+    hosts: hostsOf(parts, sentinel ? 26379 : 6379),
     name,
     ...login(parts, path[0] ?? ''),
   };
 }
 
-function hostAndPort(each: string, usual: number, text: string): { host: string; port: number } {
-  const found = /^(\[[^\]]+\]|[^:]*)(?::(\d+))?$/.exec(each);
-  const port = Number(found?.[2] ?? usual);
-  if (!found || port < 1 || port > 65_535) throw bad(text, `${named(each, text, 'a host')} is not host:port`);
-  return { host: found[1]!.replace(/^\[|\]$/g, '') || 'localhost', port };
+function hostsOf({ hosts, text }: Parts, defaultPort: number): { host: string; port: number }[] {
+  return parseHosts(hosts, defaultPort, (host) => bad(text, `${named(host, text, 'a host')} is not host:port`));
 }

@@ -1,5 +1,6 @@
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
+import { parseHosts, splitUrl, type UrlParts } from '../url.js';
 
 /** The location of a store. Passwords stay in this object and never appear in messages: see `redact`. */
 export type StoreUrl =
@@ -32,35 +33,22 @@ export const DEFAULT_URL = 'sqlite:crore.db';
 export function parseStoreUrl(url: string): StoreUrl {
   if (typeof url !== 'string' || url === '') throw new CroreError('BAD_URL', 'the store URL is empty');
   if (url.startsWith('sqlite:')) return parseSqlite(url);
-  if (/^grpcs?:/.test(url)) return parseGrpc(url);
-  // A password may contain '@' or '/': it ends at the last '@' before the query.
-  const match = /^(redis|rediss|redis\+sentinel|redis\+cluster):\/\/(?:([^?]*)@)?([^/?@]*)(\/[^?]*)?(?:\?(.*))?$/.exec(
-    url,
-  );
-  if (!match) {
-    throw new CroreError(
-      'BAD_URL',
-      `store URL '${redactUrl(url)}' is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://`,
-    );
+  const parts = splitUrl(url, (why) => bad(url, why));
+  switch (parts?.scheme) {
+    case 'grpc':
+    case 'grpcs':
+      return parseGrpc(url, parts);
+    case 'redis':
+    case 'rediss':
+    case 'redis+sentinel':
+    case 'redis+cluster':
+      return parseRedis(url, parts);
+    default:
+      throw bad(
+        url,
+        'is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://',
+      );
   }
-  const [, scheme, login, hosts, path, query] = match;
-  const mode = scheme === 'redis+sentinel' ? 'sentinel' : scheme === 'redis+cluster' ? 'cluster' : 'single';
-  const nodes = parseNodes(hosts ?? '', mode === 'sentinel' ? 26379 : 6379, url);
-  if (mode === 'single' && nodes.length > 1)
-    throw bad(url, 'names several hosts: use redis+cluster:// or redis+sentinel://');
-  const segments = (path ?? '').split('/').filter((part) => part !== '');
-  const name = mode === 'sentinel' ? (segments.shift() ?? 'mymaster') : undefined;
-  const { tls, prefix } = parseQuery(query ?? '', url);
-  return {
-    kind: 'redis',
-    mode,
-    nodes,
-    tls: tls ?? (scheme === 'rediss' ? {} : undefined),
-    ...parseLogin(login, url),
-    db: parseDb(segments, mode, url),
-    name,
-    prefix,
-  };
 }
 
 function parseSqlite(url: string): StoreUrl {
@@ -70,46 +58,45 @@ function parseSqlite(url: string): StoreUrl {
   return { kind: 'sqlite', file };
 }
 
+function parseRedis(url: string, { scheme, user, password, hosts, path, query }: UrlParts): StoreUrl {
+  const mode = scheme === 'redis+sentinel' ? 'sentinel' : scheme === 'redis+cluster' ? 'cluster' : 'single';
+  const nodes = parseNodes(hosts, mode === 'sentinel' ? 26379 : 6379, url);
+  if (mode === 'single' && nodes.length > 1)
+    throw bad(url, 'names several hosts: use redis+cluster:// or redis+sentinel://');
+  const segments = path.split('/').filter((part) => part !== '');
+  const name = mode === 'sentinel' ? (segments.shift() ?? 'mymaster') : undefined;
+  const { tls, prefix } = parseQuery(query, url);
+  return {
+    kind: 'redis',
+    mode,
+    nodes,
+    tls: tls ?? (scheme === 'rediss' ? {} : undefined),
+    username: user || undefined,
+    password: password || undefined,
+    db: parseDb(segments, mode, url),
+    name,
+    prefix,
+  };
+}
+
 /** `grpc://HOST[:PORT]`, `grpcs://:TOKEN@HOST[:PORT]?ca=FILE`. */
-function parseGrpc(url: string): StoreUrl {
-  const match = /^(grpcs?):\/\/(?:([^?]*)@)?([^/?@]*)\/?(?:\?(.*))?$/.exec(url);
-  if (!match) throw bad(url, 'is not grpc://HOST:PORT');
-  const [, scheme, login, hosts, query] = match;
-  const nodes = parseNodes(hosts ?? '', 50051, url);
+function parseGrpc(url: string, { scheme, user, password, hosts, path, query }: UrlParts): StoreUrl {
+  if (path !== '' && path !== '/') throw bad(url, 'is not grpc://HOST:PORT');
+  const nodes = parseNodes(hosts, 50051, url);
   if (nodes.length > 1) throw bad(url, 'names several hosts');
-  const { username, password } = parseLogin(login, url);
-  if (username !== undefined) throw bad(url, 'has a user: a token stands behind a colon, as in grpc://:TOKEN@host');
+  if (user !== '') throw bad(url, 'has a user: a token stands behind a colon, as in grpc://:TOKEN@host');
   const files: TlsFiles = {};
-  for (const [key, value] of new URLSearchParams(query ?? '')) {
+  for (const [key, value] of query) {
     if (key !== 'ca' && key !== 'cert' && key !== 'key')
       throw bad(url, `has an unknown parameter '${key}' (known: ca, cert, key)`);
     files[key] = value;
   }
-  if (scheme === 'grpc' && query) throw bad(url, 'names files for TLS: use grpcs://');
-  return { kind: 'grpc', ...nodes[0]!, tls: scheme === 'grpcs' ? files : undefined, token: password };
+  if (scheme === 'grpc' && query.size > 0) throw bad(url, 'names files for TLS: use grpcs://');
+  return { kind: 'grpc', ...nodes[0]!, tls: scheme === 'grpcs' ? files : undefined, token: password || undefined };
 }
 
 function parseNodes(hosts: string, defaultPort: number, url: string): { host: string; port: number }[] {
-  return (hosts === '' ? 'localhost' : hosts).split(',').map((text) => {
-    const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]]+)(?::(\d+))?$/.exec(text);
-    const port = match?.[2] === undefined ? defaultPort : Number(match[2]);
-    if (!match || port < 1 || port > 65535) throw bad(url, `has a bad host or port${quoted(text, url)}`);
-    return { host: match[1]!.replace(/^\[|\]$/g, ''), port };
-  });
-}
-
-function parseLogin(login: string | undefined, url: string): { username?: string; password?: string } {
-  if (login === undefined) return {};
-  const cut = login.indexOf(':');
-  try {
-    const user = decodeURIComponent(cut < 0 ? login : login.slice(0, cut));
-    return {
-      username: user === '' ? undefined : user,
-      password: cut < 0 ? undefined : decodeURIComponent(login.slice(cut + 1)),
-    };
-  } catch {
-    throw bad(url, 'has a user or password with a bad percent escape');
-  }
+  return parseHosts(hosts, defaultPort, (host) => bad(url, `has a bad host or port${quoted(host, url)}`));
 }
 
 function parseDb(segments: string[], mode: string, url: string): number {
@@ -120,9 +107,9 @@ function parseDb(segments: string[], mode: string, url: string): number {
   return Number(db);
 }
 
-function parseQuery(query: string, url: string): { tls?: TlsFiles; prefix: string } {
+function parseQuery(query: UrlParts['query'], url: string): { tls?: TlsFiles; prefix: string } {
   const result: { tls?: TlsFiles; prefix: string } = { prefix: 'crore' };
-  for (const [key, value] of new URLSearchParams(query)) {
+  for (const [key, value] of query) {
     if (key === 'prefix') result.prefix = value;
     else if (key === 'tls') result.tls = value === '1' || value === 'true' ? (result.tls ?? {}) : undefined;
     else if (key === 'ca' || key === 'cert' || key === 'key') result.tls = { ...result.tls, [key]: value };
