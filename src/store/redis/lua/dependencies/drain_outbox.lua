@@ -21,23 +21,11 @@ while p <= #ARGV do
   p = p + 2 + count
 end
 
-local reply, skipped, budget = { 0 }, {}, 500
+local reply, cancelled, budget = { 0 }, {}, 500
 for _, message in ipairs(call('LRANGE', outbox, 0, 499)) do
   local state, id = string.match(message, '^(%a+)%z(.*)$')
-  local foreign = {}
   local members = call('SRANDMEMBER', stem .. 'deps:' .. id, budget)
-  for _, member in ipairs(members) do
-    if string.sub(member, 1, 1) == '\0' then
-      local down = deliver_end(string.sub(member, 2), '\0' .. id, state)
-      if down then
-        skipped[#skipped + 1] = down
-        skipped[#skipped + 1] = 'cancelled'
-      end
-      call('SREM', stem .. 'deps:' .. id, member)
-    else
-      foreign[#foreign + 1] = member
-    end
-  end
+  local foreign = tell_local(id, state, members, cancelled)
   finish_if_empty(message, id)
   budget = budget - math.max(#members, 1)
   if call('EXISTS', stem .. 'deps:' .. id) == 1 then
@@ -47,6 +35,6 @@ for _, message in ipairs(call('LRANGE', outbox, 0, 499)) do
   end
   if budget <= 0 then break end
 end
-if #skipped > 0 then tell_dependents(skipped) end
+if #cancelled > 0 then tell_dependents(cancelled) end
 reply[1] = call('EXISTS', outbox)
 return reply

@@ -32,6 +32,26 @@ local function deliver_end(down, up, state)
   return nil
 end
 
+-- Tells the dependents among these members that are in this queue, and takes them off. Jobs that are cancelled because of it are added to
+-- `ended` as id, 'cancelled'. Returns the members in other queues.
+local function tell_local(id, state, members, ended)
+  local foreign, told = {}, {}
+  for _, member in ipairs(members) do
+    if string.sub(member, 1, 1) == '\0' then
+      local cancelled = deliver_end(string.sub(member, 2), '\0' .. id, state)
+      if cancelled then
+        ended[#ended + 1] = cancelled
+        ended[#ended + 1] = 'cancelled'
+      end
+      told[#told + 1] = member
+    else
+      foreign[#foreign + 1] = member
+    end
+  end
+  if #told > 0 then call('SREM', stem .. 'deps:' .. id, unpack(told)) end
+  return foreign
+end
+
 -- Notifies the dependents of ended jobs: directly if they are few and in this queue, otherwise through the outbox.
 -- Pairs: id, state, id, state … Returns 1 if the outbox is not empty.
 local function tell_dependents(pairs_)
@@ -47,16 +67,7 @@ local function tell_dependents(pairs_)
         budget = budget - size
         local members = call('SMEMBERS', deps)
         table.sort(members)
-        for _, member in ipairs(members) do
-          if string.sub(member, 1, 1) == '\0' then
-            local skipped = deliver_end(string.sub(member, 2), '\0' .. id, state)
-            if skipped then
-              pairs_[#pairs_ + 1] = skipped
-              pairs_[#pairs_ + 1] = 'cancelled'
-            end
-            call('SREM', deps, member)
-          end
-        end
+        tell_local(id, state, members, pairs_)
       end
       if call('SCARD', deps) == 0 then
         call('HDEL', stem .. 'downs', id)
