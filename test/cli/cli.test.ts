@@ -6,14 +6,14 @@ import { describe, expect, it } from 'vitest';
 const bin = fileURLToPath(new URL('../../bin/crore', import.meta.url));
 const run = (...args: string[]) => spawnSync(bin, args, { encoding: 'utf8', timeout: 60_000 });
 
-describe('crore on the command line', () => {
-  it('explains itself', () => {
+describe('the crore command', () => {
+  it('prints its help', () => {
     const { stdout, status } = run('--help');
     expect(status).toBe(0);
     for (const word of ['demo', 'ring', 'Examples:']) expect(stdout).toContain(word);
   });
 
-  it('tells its version', () => {
+  it('prints its version', () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
       version: string;
     };
@@ -31,7 +31,7 @@ describe('crore on the command line', () => {
     expect(stderr.trim().split('\n')).toHaveLength(1);
   });
 
-  it('demonstrates: a worker is killed and every job is accounted for', () => {
+  it('runs the demo: a worker is killed and every job is accounted for', () => {
     const { stdout, stderr, status } = run('demo', '--for', '8');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain('killed -9');
@@ -40,7 +40,7 @@ describe('crore on the command line', () => {
     expect(Number(/done (\d+)/.exec(stdout.slice(stdout.indexOf('accounted')))![1])).toBeGreaterThan(20);
   });
 
-  it('is the ring, too', () => {
+  it('includes the ring', () => {
     expect(run('ring', '--help').stdout).toContain('w8y');
   });
 });

@@ -10,7 +10,7 @@ describe.each(STORES)('limits and events on %s', (_name, fresh) => {
     ({ line, name, queue } = desk);
   });
 
-  it('queue limits: shows the limits of a queue, replaces them as a whole, takes them away', async () => {
+  it('queue limits: shows the limits of a queue, replaces them as a whole, and removes them', async () => {
     await queue.push('x');
     expect((await line.run(['queue', 'limits', name])).out).toBe(`${name}  no limits\n`);
     const limits = ['--concurrency', '20', '--rate', '100/1m', '--group-concurrency', '1'];
@@ -46,10 +46,10 @@ describe.each(STORES)('limits and events on %s', (_name, fresh) => {
     expect(err).toContain(message);
   });
 
-  it('events: prints what happens to jobs in another process, goes on behind a position, and ends by itself', async () => {
+  it('events: prints the job events of another process, continues after a position, and ends by itself', async () => {
     const watcher = line.start(['events', name, '--json', '--only', 'added,done', '--limit', '2']);
-    // It has begun to listen once the store records.
-    const position = await until('recording', async () => {
+    // It is subscribed once the store records events.
+    const position = await until('the store to record events', async () => {
       await queue.add('probe');
       const [first] = objects<{ position: string }>(watcher.written.out);
       return first?.position;
@@ -74,10 +74,10 @@ describe.each(STORES)('limits and events on %s', (_name, fresh) => {
     expect(later.out).toMatch(/^\S+Z {2}done +\S+\n$/);
   });
 
-  it('events: ends well with the time it was given, and on Ctrl-C', async () => {
+  it('events: exits 0 after the given time, and on Ctrl-C', async () => {
     expect(await line.run(['events', 'quiet', '--for', '10ms'])).toMatchObject({ code: 0, out: '', err: '' });
     const watcher = line.start(['events', name]);
-    await until('an event', async () => {
+    await until('an event to be printed', async () => {
       await queue.add('probe');
       return watcher.written.out.includes('added');
     });

@@ -8,14 +8,14 @@ import { objects } from './support/crore.js';
 import { type Desk, setUpDesk } from './support/setup.js';
 
 describe.each(STORES)('operations on %s', (storeName, fresh) => {
-  /** What has nothing to do with the store is told once. */
+  /** Tests that do not depend on the store run once. */
   const once = it.runIf(storeName === 'sqlite');
   let { store, line, crore, name, queue } = {} as Desk;
   setUpDesk('ops', fresh, (desk) => {
     ({ store, line, crore, name, queue } = desk);
   });
 
-  /** Jobs that are dead, `d0` the oldest. */
+  /** Adds dead jobs, `d0` being the oldest. */
   async function kill(errors: string[]): Promise<void> {
     const worker = queue.work(async (job) => {
       throw new Fatal(String(job.payload));
@@ -27,7 +27,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
   }
   const stateOf = async (id: string) => (await queue.get(id))?.state;
 
-  once('job show: everything about jobs, and exit code 1 for those that are not there', async () => {
+  once('job show: prints everything about jobs, and exits 1 if one does not exist', async () => {
     await queue.add({ to: 'ada' }, { id: 'a', delay: '1h', headers: { trace: 't1' }, priority: 3 });
     await queue.add(Uint8Array.from([0xff]), { id: 'b' });
     const { code, out, err } = await line.run(['job', 'show', name, 'a', 'nobody']);
@@ -40,7 +40,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect(b).toMatchObject({ id: 'b', payloadBase64: '/w==' });
   });
 
-  it('job ls: by state, in their order, with a limit and a hint that there is more', async () => {
+  it('job ls: lists by state, in order, with a limit and a hint that there are more', async () => {
     await queue.addMany(Array.from({ length: 120 }, (_x, i) => ({ payload: i, id: `j${i}` })));
     await queue.add('later', { id: 'later', delay: '1h' });
     const first = await line.run(['job', 'ls', name]);
@@ -58,7 +58,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect(some.map(({ id }) => id)).toEqual(['j11', 'j110', 'j111']);
   });
 
-  it('job cancel, retry, rm: done to each, and said why not where not', async () => {
+  it('job cancel, retry, rm: apply to each job, and explain where they cannot', async () => {
     await kill(['bad luck']);
     await queue.add('x', { id: 'x' });
     const cancelled = await line.run(['job', 'cancel', name, 'x', 'd0', 'nobody', '--json']);
@@ -77,7 +77,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect([await stateOf('x'), await stateOf('d0')]).toEqual([undefined, 'ready']);
   });
 
-  it('dead: lists with reasons, retries and forgets these, those that match, or all', async () => {
+  it('dead: lists with reasons, retries and removes by id, by match, or all', async () => {
     await kill(['timeout at a', 'no such user', 'timeout at b', 'disk full']);
     const { out } = await line.run(['dead', 'ls', name]);
     expect(out).toMatch(/^ID +STATE .*\nd3 +dead .* disk full +Fatal: disk full\nd2 /);
@@ -91,7 +91,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect(await queue.count()).toMatchObject({ ready: 3, dead: 0 });
   });
 
-  it('queue: counts, pauses, resumes, and clears only when it is meant', async () => {
+  it('queue: counts, pauses, resumes, and clears only with confirmation', async () => {
     await queue.addMany([{ payload: 1 }, { payload: 2, delay: '1h' }]);
     await queue.push('task');
     expect((await line.run(['queue', 'ls', name])).out.split('\n')).toEqual([
@@ -117,7 +117,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect(await line.run(['queue', 'ls', 'nowhere'])).toMatchObject({ code: 1, err: "crore: no queue 'nowhere'\n" });
   });
 
-  it('worker ls: who works on what', async () => {
+  it('worker ls: lists the workers and what they work on', async () => {
     const busy = deferred();
     const over = deferred();
     const worker = queue.work(
@@ -137,7 +137,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect(await line.json('worker', 'ls', name)).toEqual([]);
   });
 
-  it('wait: prints the result, and its exit code says how the job ended', async () => {
+  it('wait: prints the result, and its exit code tells how the job ended', async () => {
     await queue.addMany(['text', 'object', 'nothing', 'dies', 'hangs'].map((id) => ({ payload: id, id })));
     await queue.add('x', { id: 'cancelled', delay: '1h' });
     const waiting = line.start(['wait', name, 'text']);
@@ -167,7 +167,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     await worker.close();
   });
 
-  it('schedule: adds, lists, runs and removes', async () => {
+  it('schedule: adds, lists, runs and removes schedules', async () => {
     const [added] = await line.json(
       'schedule',
       'add',
@@ -198,15 +198,15 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect((await crore.schedules()).filter((each) => each.queue === name)).toEqual([]);
   });
 
-  once('what others chose cannot write on the terminal', async () => {
+  once('control characters in ids and payloads do not reach the terminal', async () => {
     await queue.add('\x1b[2Jgone', { id: 'a\nb\x1b]0;title\x07' });
     const { out } = await line.run(['job', 'ls', name]);
     expect(out).toContain('a\\nb\\x1b]0;title\\x07');
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they must not be in the output
     expect(out).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
   });
 
-  once('a reader that closes the pipe early is no error', async () => {
+  once('a reader that closes the pipe early causes no error', async () => {
     await queue.addMany(Array.from({ length: 3_000 }, (_x, i) => ({ payload: 'x'.repeat(50), id: `j${i}` })));
     const bin = fileURLToPath(new URL('../../bin/crore', import.meta.url));
     const pipe = `{ "$0" "$1" job ls ${name} --all; echo "code $?" >&2; } | head -2 | cut -c1-2`;

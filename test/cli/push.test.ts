@@ -19,17 +19,17 @@ describe('crore push', () => {
     expect(jobs.map(({ payload }) => payload)).toEqual(['text', { to: 'ada' }, 5, null, 'quoted', '007']);
   });
 
-  it('takes payloads as text where --text asks for it, and such as begin with a dash after --', async () => {
+  it('takes payloads as text with --text, and payloads that begin with a dash after --', async () => {
     expect((await line.run(['push', name, '--text', '5', '--', '-1', '--json'])).code).toBe(0);
     expect(await payloads()).toEqual(['5', '-1', '--json']);
   });
 
-  it('keeps a number that JavaScript cannot hold as the text it is', async () => {
+  it('keeps a number that JavaScript cannot represent as text', async () => {
     await line.run(['push', name, '12345678901234567890', '9007199254740991']);
     expect(await payloads()).toEqual(['12345678901234567890', 9007199254740991]);
   });
 
-  it('adds a job for each line of standard input, leaves empty lines out and keeps bytes that are not UTF-8', async () => {
+  it('adds a job for each line of stdin, skips empty lines and keeps bytes that are not UTF-8', async () => {
     const input = Buffer.concat([Buffer.from('a\n\n{"b":2}\nä\n'), Buffer.from([0xff, 0xfe, 10]), Buffer.from('last')]);
     const { code, out } = await line.run(['push', name, '--json'], { input });
     expect(code).toBe(0);
@@ -44,7 +44,7 @@ describe('crore push', () => {
     ]);
   });
 
-  it('passes a line on as soon as it comes, and goes on when nobody reads the ids', async () => {
+  it('pushes each line as soon as it arrives, and continues when nobody reads the ids', async () => {
     const running = line.start(['push', name], { open: true });
     running.write('first\n');
     await running.says('\n');
@@ -56,7 +56,7 @@ describe('crore push', () => {
     expect(await payloads()).toEqual(['first', 'second', 'third']);
   });
 
-  it('asks what it is told to ask of a job', async () => {
+  it('applies the job options that are given', async () => {
     const at = new Date(Date.now() + 3_600_000);
     const options = ['--priority', '-5', '--attempts', '2', '--reserve', '30s', '--backoff', '7s', '--id', 'mine'];
     await line.run(['push', name, 'x', '--at', at.toISOString(), ...options]);
@@ -71,14 +71,14 @@ describe('crore push', () => {
     expect((await queue.get(id))!.runAt).toBeGreaterThanOrEqual(before + 7_200_000);
   });
 
-  it('says so when a job was there before, by id or by key', async () => {
+  it('reports a job that already existed, by id or by key', async () => {
     expect((await line.run(['push', name, 'x', '--id', 'same'])).out).toBe('same\n');
     expect((await line.run(['push', name, 'y', '--id', 'same'])).out).toBe('same  duplicate\n');
     const [first] = await line.json('push', name, 'x', '--unique', 'key');
     expect(await line.json('push', name, 'y', '--unique', 'key')).toEqual([{ ...first, outcome: 'duplicate' }]);
   });
 
-  it('is refused by a full queue with exit code 1, each payload accounted for', async () => {
+  it('is refused by a full queue with exit code 1, and every payload is accounted for', async () => {
     const { code, out, err } = await line.run(['push', name, 'a', 'b', 'c', '--limit', '2', '--json']);
     expect(code).toBe(1);
     expect(err).toBe(`crore: queue '${name}' is full: 1 not added\n`);
@@ -86,7 +86,7 @@ describe('crore push', () => {
     expect(await payloads()).toEqual(['a', 'b']);
   });
 
-  it('pushes raw tasks, the very bytes, without records', async () => {
+  it('pushes raw tasks as exact bytes, without records', async () => {
     const input = Buffer.concat([Buffer.from('one\n'), Buffer.from([0, 1, 0xff, 10]), Buffer.from('{"a":1}\n')]);
     expect((await line.run(['push', name, '--raw'], { input })).out).toBe('3 pushed\n');
     expect(await payloads()).toEqual([]);
@@ -100,7 +100,7 @@ describe('crore push', () => {
     expect([full.code, objects(full.out)]).toEqual([1, [{ queue: name, pushed: 0, refused: 2 }]]);
   });
 
-  it('refuses a line that is too long, by its number, before it is all read', async () => {
+  it('refuses a line that is too long, by its number, before it is read completely', async () => {
     const { code, err } = await line.run(['push', name], { input: Buffer.from(`ok\n${'x'.repeat(3_000_000)}`) });
     expect(code).toBe(2);
     expect(err).toBe('crore: line 2 of the input has more than 1048576 bytes\n');

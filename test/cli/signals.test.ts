@@ -8,13 +8,13 @@ import { deferred, until } from '../support/wait.js';
 import { Line, pidsIn } from './support/crore.js';
 import { type Desk, setUpDesk } from './support/setup.js';
 
-/** Tells its pid and that of a child of its own, and stays; `first` is done before. */
+/** Prints its pid and that of a child process, and keeps running; `first` runs before. */
 const stays = (first = ':') =>
   `${first}; (echo pid $(exec sh -c 'echo $PPID'); sleep 60; :) & echo pid $$; wait; sleep 60`;
 const STUBBORN = stays("trap '' TERM");
 
-describe.each(STORES)('the end of a child of crore work on %s', (storeName, fresh) => {
-  /** What has nothing to do with the store is told once. */
+describe.each(STORES)('how a child of crore work ends on %s', (storeName, fresh) => {
+  /** Tests that do not depend on the store run once. */
   const once = it.runIf(storeName === 'sqlite');
   let { store, line, name, queue } = {} as Desk;
   setUpDesk('ends', fresh, (desk) => {
@@ -22,18 +22,18 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
   });
 
   const work = (args: string[]) => line.start(['work', name, ...args]);
-  /** The pids of a child and its child. */
+  /** The pids of a child and its own child. */
   const tree = async (running: Running): Promise<number[]> => {
-    await until('the children say their pids', () => pidsIn(running.written.out).length >= 2);
+    await until('the children to print their pids', () => pidsIn(running.written.out).length >= 2);
     return pidsIn(running.written.out);
   };
-  const gone = (pids: number[]) => until('the tree is gone', () => !pids.some(alive));
+  const gone = (pids: number[]) => until('the process tree to be gone', () => !pids.some(alive));
 
-  it('SIGTERM to the worker: children are asked to end, those that do not are killed, their jobs go back uncharged', async () => {
+  it('SIGTERM to the worker: children get SIGTERM, then SIGKILL; their jobs lose no attempt', async () => {
     await queue.addMany(['good', 'bad'].map((id) => ({ payload: id, id })));
     const body = `case {} in good) trap 'exit 0' TERM;; bad) trap '' TERM;; esac; echo pid $$; while :; do sleep 0.05; done`;
     const running = work(['-j', '2', '--grace', '300ms', '--', 'sh', '-c', body]);
-    await until('both run', () => pidsIn(running.written.out).length === 2);
+    await until('both to run', () => pidsIn(running.written.out).length === 2);
     running.signal('SIGTERM');
     const { code, err } = await running.ended;
     expect(code).toBe(0);
@@ -45,7 +45,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     expect(await queue.workers()).toEqual([]);
   });
 
-  once('SIGINT: the same with exit code 130; a second signal kills at once', async () => {
+  once('SIGINT to the worker: the same with exit code 130; a second signal kills immediately', async () => {
     await queue.add('x', { id: 'x' });
     const running = work(['--grace', '1h', '--', 'sh', '-c', stays("trap 'echo asked' TERM")]);
     const pids = await tree(running);
@@ -59,7 +59,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     expect(await queue.get('y')).toMatchObject({ state: 'ready', attempt: 0 });
   });
 
-  it('cancel: the whole group ends, and the worker goes on', async () => {
+  it('job cancelled: the whole process group ends, and the worker continues', async () => {
     await queue.add('x', { id: 'x' });
     await queue.add('next', { id: 'next' });
     const body = `[ "$1" = next ] || { ${STUBBORN}; }`;
@@ -74,7 +74,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     expect((await running.ended).err).toContain('crore: x: lost, killed by SIGKILL');
   });
 
-  it('a lost lease: the group ends while another worker has the job', async () => {
+  it('lease lost: the process group ends while another worker has the job', async () => {
     await queue.add('x', { id: 'x' });
     const running = work(['--lease', '2s', '--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
     const pids = await tree(running);
@@ -98,7 +98,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     expect((await running.ended).code).toBe(0);
   });
 
-  it('a queue that was cleared: nothing goes on working for it', async () => {
+  it('queue cleared: nothing continues to work for it', async () => {
     await queue.add('x');
     const running = work(['--lease', '2s', '--', 'sh', '-c', stays()]);
     const pids = await tree(running);
@@ -108,7 +108,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     expect((await running.ended).code).toBe(0);
   });
 
-  once('--timeout: the group ends, and the job is tried again later', async () => {
+  once('--timeout: the process group ends, and the job is retried later', async () => {
     await queue.add('x', { id: 'x', backoff: '1h' });
     const running = work(['--timeout', '300ms', '--grace', '100ms', '--drain', '--', 'sh', '-c', STUBBORN]);
     const { code } = await running.ended;
@@ -121,7 +121,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     });
   });
 
-  once('--timeout and the end of the worker: it has failed all the same', async () => {
+  once('--timeout while the worker ends: the job still counts as failed', async () => {
     await queue.add('x', { id: 'x', backoff: '1h' });
     const late = stays("trap 'echo asked' TERM");
     const running = work(['--timeout', '300ms', '--grace', '1h', '--', 'sh', '-c', late]);
@@ -132,20 +132,20 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     expect(await queue.get('x')).toMatchObject({ state: 'scheduled', attempt: 1 });
   });
 
-  it('the end of its reservation: the group ends, and the job is tried again', async () => {
+  it('reservation over: the process group ends, and the job is retried', async () => {
     await queue.add('x', { id: 'x', reservation: '300ms', backoff: '1h' });
     const running = work(['--grace', '100ms', '--', 'sh', '-c', STUBBORN]);
-    await until('it is over', async () => (await queue.get('x'))?.state === 'scheduled');
+    await until('the job to be scheduled again', async () => (await queue.get('x'))?.state === 'scheduled');
     await gone(pidsIn(running.written.out));
     running.signal('SIGTERM');
     await running.ended;
   });
 
-  it('kill -9 of the worker: no child is left, also none in a session of its own, and the job comes back', async () => {
+  it('SIGKILL to the worker: no child survives, not even in its own session, and the job comes back', async () => {
     await queue.add('x', { id: 'x' });
     const body = `setsid sh -c 'echo pid $$; sleep 60; :' & ${STUBBORN}`;
     const running = work(['--lease', '2s', '--', 'sh', '-c', body]);
-    await until('all say their pid', () => pidsIn(running.written.out).length === 3);
+    await until('all to print their pid', () => pidsIn(running.written.out).length === 3);
     const guards = childrenOf(running.pid);
     running.signal('SIGKILL');
     await gone([...pidsIn(running.written.out), ...guards]);
@@ -155,7 +155,7 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     await other.close();
   });
 
-  once('Ctrl-Z: the executable stops with the worker, and goes on with it', async () => {
+  once('Ctrl-Z: the executable stops and continues with the worker', async () => {
     await queue.add('x', { id: 'x' });
     const running = work(['--', 'sh', '-c', stays()]);
     const pids = await tree(running);
@@ -165,11 +165,13 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
         processes().filter(({ pid, group }) => pid === running.pid || pids.includes(pid) || pids.includes(group)),
       );
     running.signal('SIGTSTP');
-    await until(() => `it stands still: ${picture()} of ${running.pid}, ${pids}`, stopped);
-    await until('so does the worker', () => processes().some((each) => each.pid === running.pid && each.state === 'T'));
+    await until(() => `the executable to stop: ${picture()} of ${running.pid}, ${pids}`, stopped);
+    await until('the worker to be stopped, too', () =>
+      processes().some((each) => each.pid === running.pid && each.state === 'T'),
+    );
     running.signal('SIGCONT');
     await until(
-      () => `it goes on: ${picture()} of ${running.pid}, ${pids}`,
+      () => `the executable to continue: ${picture()} of ${running.pid}, ${pids}`,
       () => !stopped(),
     );
     running.signal('SIGTERM');
@@ -177,26 +179,26 @@ describe.each(STORES)('the end of a child of crore work on %s', (storeName, fres
     await gone(pids);
   });
 
-  once('of its own accord: no guard is left when the worker has ended', async () => {
+  once('normal exit: no guard is left when the worker has ended', async () => {
     await queue.add('x', { id: 'x' });
     const running = work(['--drain', '--', 'sh', '-c', 'echo pid $$; read line', 'sh']);
-    await until('it is over', async () => (await queue.get('x'))?.state !== 'active');
+    await until('the job to end', async () => (await queue.get('x'))?.state !== 'active');
     const { code } = await running.ended;
     expect(code).toBe(0);
     expect(childrenOf(running.pid)).toEqual([]);
   });
 });
 
-describe('a store that goes away', () => {
-  it('ends the children of crore work while the lease still stands, and the worker goes on afterwards', async () => {
+describe('a store that becomes unreachable', () => {
+  it('ends the children of crore work before the lease expires; the worker continues afterwards', async () => {
     const redis = await RedisServer.start(['--appendonly', 'yes', '--appendfsync', 'always']);
     const line = new Line(redis.url);
     await line.json('push', 'q', 'x', '--id', 'x');
     const body = `[ "$CRORE_ATTEMPT" = 1 ] && [ ! -e ${redis.dir}/again ] || exit 0; touch ${redis.dir}/again; ${STUBBORN}`;
     const running = line.start(['work', 'q', '--lease', '2s', '--grace', '1h', '--', 'sh', '-c', body]);
-    await until('both say their pid', () => pidsIn(running.written.out).length === 2);
+    await until('both to print their pid', () => pidsIn(running.written.out).length === 2);
     await redis.down();
-    await until('the tree is gone', () => !pidsIn(running.written.out).some(alive));
+    await until('the process tree to be gone', () => !pidsIn(running.written.out).some(alive));
     await redis.up();
     expect((await line.run(['wait', 'q', 'x', '--timeout', '40s'])).code).toBe(0);
     running.signal('SIGTERM');

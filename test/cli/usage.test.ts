@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-/** What is wrong, and the words that say so. */
+/** Bad command lines, and the words that explain them. */
 const BAD: [args: string, words: string][] = [
   ['push', "missing required argument 'queue'"],
   ['push q x --delay 10', "--delay: '10' is not milliseconds or a text such as '10s'"],
@@ -74,8 +74,8 @@ const BAD: [args: string, words: string][] = [
   ['schedule add n q --every 1m --timezone Europe/Berlin', "'timezone' goes with a cron expression"],
 ];
 
-describe('bad input on the command line', () => {
-  it('is named in one line, ends with exit code 2 and changes nothing', async () => {
+describe('invalid input on the command line', () => {
+  it('is reported in one line, ends with exit code 2 and changes nothing', async () => {
     const all = await runMany(
       BAD.map(([args]) => args.split(' ')),
       { cwd: dir, env: { CRORE_STORE: line.url } },
@@ -90,7 +90,7 @@ describe('bad input on the command line', () => {
     expect(readdirSync(dir)).toEqual(['data']);
   });
 
-  it('does not make a store where there is none to look at', async () => {
+  it('does not create a store that is only to be read', async () => {
     const { code, err } = await line.run(['queue', 'ls'], { cwd: dir });
     expect({ code, err }).toEqual({
       code: 69,
@@ -99,7 +99,7 @@ describe('bad input on the command line', () => {
     expect(existsSync(join(dir, 'none.db'))).toBe(false);
   });
 
-  it('says in one line that a store cannot be reached, without its password', async () => {
+  it('reports in one line that a store cannot be reached, without its password', async () => {
     const { code, err } = await new Line('redis://user:secret@localhost:1').run(['queue', 'ls']);
     expect(code).toBe(69);
     expect(err.trim().split('\n')).toHaveLength(1);
@@ -108,7 +108,7 @@ describe('bad input on the command line', () => {
 });
 
 describe('a secret', () => {
-  it('is in no message about a malformed URL', async () => {
+  it('does not appear in messages about a malformed URL', async () => {
     const urls = [
       'redis://user:sec@ret@localhost:1',
       'redis:/user:secret@localhost',
@@ -132,7 +132,7 @@ describe('a secret', () => {
     }
   });
 
-  it('that was given as a flag comes with advice', async () => {
+  it('given as a flag leads to advice', async () => {
     const { err } = await line.run(['queue', 'ls', '--store', 'redis://:secret@localhost:1']);
     expect(err).toContain('--store @FILE or $CRORE_STORE');
     const quiet = await new Line('redis://:secret@localhost:1').run(['queue', 'ls']);
@@ -141,7 +141,7 @@ describe('a secret', () => {
 });
 
 describe('the store of a command', () => {
-  it('is --store before CRORE_STORE, or the URL in a file', async () => {
+  it('is --store, then CRORE_STORE, or the URL in a file', async () => {
     const url = `sqlite:${join(dir, 'flag.db')}`;
     const file = join(dir, 'url');
     writeFileSync(file, `${url}\n`);
@@ -153,7 +153,7 @@ describe('the store of a command', () => {
 });
 
 describe('a password in the URL of a store', () => {
-  it('is not shown by ps', async () => {
+  it('is not visible in ps', async () => {
     const redis = await RedisServer.start(['--requirepass', 'secret'], { password: 'secret' });
     const url = `redis://:secret@localhost:${redis.port}`;
     const running = line.start(['push', 'q', '--store', url], { open: true });
@@ -177,7 +177,7 @@ describe('colours', () => {
       },
     ).stdout;
 
-  it('are for terminals only, and not where NO_COLOR is set', async () => {
+  it('are only for terminals, and not if NO_COLOR is set', async () => {
     expect(terminal({})).toContain('\x1b[');
     expect(terminal({ NO_COLOR: '1' })).not.toContain('\x1b[');
     const { out } = await line.run(['queue', 'ls', '--store', `sqlite:${join(dir, 'flag.db')}`]);
@@ -189,7 +189,7 @@ describe('colours', () => {
 const OURS = ['push', 'work', 'wait', 'job', 'dead', 'queue', 'events', 'worker', 'schedule'];
 
 describe('help', () => {
-  it('of every command and each of its own commands teaches with examples', async () => {
+  it('of every command and subcommand includes examples', async () => {
     const page = readFileSync(new URL('../../docs/commands.md', import.meta.url), 'utf8');
     const top = await runMany(OURS.map((name) => [name, '--help']));
     const below = OURS.flatMap((name, i) => {
@@ -212,7 +212,7 @@ describe('help', () => {
     }
   });
 
-  it('of crore lists every command as docs/commands.md does', async () => {
+  it('of crore lists every command that docs/commands.md lists', async () => {
     const page = readFileSync(new URL('../../docs/commands.md', import.meta.url), 'utf8');
     const { out } = await line.run(['--help']);
     for (const { name, usage, summary } of COMMANDS) {

@@ -12,14 +12,14 @@ const STORES: [string, () => Promise<TestStore>][] = [
   ['redis', durableRedis],
 ];
 
-/** One that crore has nothing to warn about. */
+/** A Redis that crore has nothing to warn about. */
 async function durableRedis(): Promise<TestStore> {
   const redis = await RedisServer.start(['--appendonly', 'yes']);
   return { name: 'redis', url: redis.url, stop: () => redis.stop() };
 }
 
 describe.each(STORES)('crore work on %s', (storeName, fresh) => {
-  /** What has nothing to do with the store is told once. */
+  /** Tests that do not depend on the store run once. */
   const once = it.runIf(storeName === 'sqlite');
   let { line, name, queue } = {} as Desk;
   setUpDesk('work', fresh, (desk) => {
@@ -31,7 +31,7 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
   const states = async (...ids: string[]) =>
     Promise.all(ids.map(async (id) => (await queue.get(id))?.state ?? 'missing'));
 
-  it('gives the payload in place of {} wherever it stands, and never touches a shell', async () => {
+  it('replaces {} with the payload wherever it occurs, and never uses a shell', async () => {
     const odd = '$(touch /tmp/x) `id` "\' * \\ $& %s\n{}';
     await queue.addMany([{ payload: 'a' }, { payload: { b: [1] } }, { payload: 5 }, { payload: odd }]);
     const { code, out } = await drain(['--', 'printf', '%s|', '{}', 'x{}y{}']);
@@ -41,7 +41,7 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     expect(await queue.count()).toMatchObject({ ready: 0, done: 4 });
   });
 
-  it('gives payload, id, queue, attempt and token in the environment', async () => {
+  it('passes payload, id, queue, attempt and token in the environment', async () => {
     await queue.add({ to: 'ada' }, { id: 'job 1' });
     const names = ['PAYLOAD', 'ID', 'QUEUE', 'ATTEMPT', 'TOKEN'].map((word) => `CRORE_${word}`);
     const script = `console.log(JSON.stringify(${JSON.stringify(names)}.map((name) => process.env[name])))`;
@@ -51,7 +51,7 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     expect(token).toMatch(/^1\b/);
   });
 
-  once('gives the payload in a variable of another name, or on standard input and nowhere else', async () => {
+  once('passes the payload in a variable of another name, or only on standard input', async () => {
     await queue.add('p');
     const body = 'echo "$ITEM,$CRORE_PAYLOAD"';
     expect((await drain(['--env', 'ITEM', '--', 'sh', '-c', body])).out).toBe('p,\n');
@@ -62,13 +62,13 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     ]);
   });
 
-  once('passes its own standard input, output and error on', async () => {
+  once('passes on its own standard input, output and error', async () => {
     await queue.add('a');
     const { out, err } = await drain(['--', 'sh', '-c', 'cat; echo oops >&2'], 'from stdin');
     expect({ out, err }).toEqual({ out: 'from stdin', err: 'oops\n' });
   });
 
-  it('decides by the exit code: 0 done, 100 dead, 75 and all others again later', async () => {
+  it('decides by the exit code: 0 is done, 100 is dead, 75 and all others are retried', async () => {
     const codes = [0, 100, 75, 1, 3, 4, 5];
     await queue.addMany(codes.map((code) => ({ payload: code, id: `c${code}`, backoff: '1h' })));
     const args = ['--exit-codes', '3=done,4=dead', '--exit-codes', '5=retry'];
@@ -86,14 +86,14 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     expect(await queue.get('c1')).toMatchObject({ error: 'Error: exit code 1', attempt: 1 });
   });
 
-  it('tries again while attempts are left, and says how an executable was killed', async () => {
+  it('retries while attempts are left, and reports how an executable was killed', async () => {
     await queue.add('x', { id: 'x', attempts: 3, backoff: 0 });
     const { out } = await drain(['--', 'sh', '-c', 'echo $CRORE_ATTEMPT; kill -SEGV $$']);
     expect(out).toBe('1\n2\n3\n');
     expect(await queue.get('x')).toMatchObject({ state: 'dead', error: 'Error: killed by SIGSEGV', attempt: 3 });
   });
 
-  it('takes the last line of standard output as result with --result: JSON if it parses, else text', async () => {
+  it('takes the last line of stdout as the result with --result: JSON if it parses, else text', async () => {
     const outputs = ['{"a":1}\n', 'some\ntext\n\n', '', '42', 'x'.repeat(300_000)];
     await queue.addMany(outputs.map((payload, i) => ({ payload: { payload }, id: `r${i}` })));
     const script =
@@ -105,13 +105,13 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     expect(jobs.map((job) => job?.result)).toEqual([{ a: 1 }, 'text', undefined, 42, 'x'.repeat(300_000)]);
   });
 
-  once('does not wait for a daemon that keeps the pipe of the result', async () => {
+  once('does not wait for a daemon that keeps the result pipe open', async () => {
     await queue.add('x', { id: 'x' });
     await drain(['--result', '--', 'sh', '-c', 'sleep 6 2>/dev/null & echo started']);
     expect(await queue.get('x')).toMatchObject({ state: 'done', result: 'started' });
   });
 
-  it('gives raw tasks as their bytes, as text or as JSON; one that fails is a job from then on', async () => {
+  it('passes raw tasks as their bytes, text or JSON; one that fails becomes a job', async () => {
     const bytes = Buffer.from([0x61, 0xff, 0xfe]);
     await queue.push([bytes]);
     expect((await drain(['--', 'printf', '%s', '{}'])).stdout).toEqual(bytes);
@@ -123,7 +123,7 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     expect(await queue.count()).toMatchObject({ dead: 2, ready: 0, active: 0 });
   });
 
-  once('declares a payload dead that no process can be given, and says which way could carry it', async () => {
+  once('makes a job dead whose payload cannot be passed to a process, and suggests a way that can', async () => {
     await queue.add('a\0b', { id: 'nul' });
     await queue.add('x'.repeat(200_000), { id: 'long' });
     const { code, err } = await line.run(['work', name, '--drain', '--', 'echo', '{}']);
@@ -135,17 +135,17 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     expect(await states('nul', 'long')).toEqual(['done', 'done']);
   });
 
-  it('runs as many at once as -j says', async () => {
+  it('runs as many jobs at once as -j allows', async () => {
     await inFolder(async (dir) => {
       await queue.addMany(Array.from({ length: 3 }, (_x, i) => ({ payload: i })));
-      // Each waits for all of them to be there.
+      // Each waits until all of them have started.
       const body = 'touch $0/$1; while [ "$(ls $0 | wc -l)" -lt 3 ]; do sleep 0.02; done';
       expect((await drain(['-j', '3', '--', 'sh', '-c', body, dir, '{}'])).code).toBe(0);
       expect(await queue.count()).toMatchObject({ done: 3 });
     });
   });
 
-  it('takes one job with --once, none where nothing is ready, and leaves the rest in their order', async () => {
+  it('takes one job with --once, none if nothing is ready, and keeps the order of the rest', async () => {
     expect(await line.run(['work', name, '--once', '--', 'echo', '{}'])).toMatchObject({ code: 0, out: '' });
     await queue.addMany(['a', 'b', 'c'].map((id) => ({ payload: id, id })));
     await queue.add('later', { delay: '1h' });
@@ -176,7 +176,7 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     ]);
   });
 
-  once('gives its job back and ends when the executable has gone away', async () => {
+  once('gives its job back and ends when the executable has disappeared', async () => {
     await inFolder(async (dir) => {
       const tool = join(dir, 'tool');
       writeFileSync(tool, `#!/bin/sh\necho ran >>${dir}/log; rm ${tool}\n`);

@@ -26,13 +26,13 @@ function table(text: string, ...words: string[]): string[][] {
   return rows.slice(header + 2, end < 0 ? undefined : end) as string[][];
 }
 
-describe('the documentation says what the code does', () => {
+describe('the documentation matches the code', () => {
   it('states: the table of transitions', () => {
     const rows = table(read('docs/states.md'), 'from', 'event');
     expect(rows).toEqual(TRANSITIONS.map(({ from, event, to, when }) => [from, event, to, when]));
   });
 
-  it('states: every state can be reached and none but the ended are dead ends', () => {
+  it('states: every state can be reached, and only ended states are final', () => {
     for (const state of STATES)
       expect(
         TRANSITIONS.some(({ to }) => to === state),
@@ -77,7 +77,7 @@ describe('the documentation says what the code does', () => {
   it.each([
     ['sqlite', () => 'sqlite:guide.db'],
     ['redis', () => `${inject('redisUrl')}?prefix=guide`],
-  ])('guide: every piece of code runs on %s', (_name, url) => {
+  ])('guide: every code example runs on %s', (_name, url) => {
     const pieces = [...read('docs/guide.md').matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => `{\n${code}}`);
     const dir = mkdtempSync(join(tmpdir(), 'crore-guide-'));
     const library = new URL('../../dist/index.js', import.meta.url).href;
@@ -94,7 +94,7 @@ describe('the documentation says what the code does', () => {
       expect(stdout).toContain(line);
   });
 
-  it('links lead somewhere', () => {
+  it('links have existing targets', () => {
     const pages = [
       'README.md',
       'CONTRIBUTING.md',
@@ -116,7 +116,7 @@ function readdirOrFile(path: string): void {
   }
 }
 
-describe('imports point one way', () => {
+describe('the structure of the source', () => {
   /** A folder may import from itself and from folders further down. `.` is the library itself, the files of src/. */
   const ORDER = [
     'cli',
@@ -134,7 +134,7 @@ describe('imports point one way', () => {
     'job',
     'proto',
   ];
-  /** What everybody may use. */
+  /** Folders that every other may import from. */
   const COMMON = ['errors.ts', 'redact.ts', 'url.ts'];
 
   const files = readdirSync(join(root, 'src'), { recursive: true })
@@ -142,7 +142,7 @@ describe('imports point one way', () => {
     .filter((name) => name.endsWith('.ts'));
   const folder = (file: string) => (file.includes('/') ? file.split('/')[0]! : '.');
 
-  it('cli → grpc → flow | worqr → library → ring | worker → engine → store → job', () => {
+  it('imports follow cli → grpc → flow | worqr → library → ring | worker → engine → store → job', () => {
     const wrong: string[] = [];
     for (const file of files) {
       const text = readFileSync(join(root, 'src', file), 'utf8');
@@ -155,7 +155,7 @@ describe('imports point one way', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('no folder has more files than one can take in', () => {
+  it('no folder has too many files', () => {
     const folders = new Map<string, number>();
     for (const file of readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })) {
       if (file.isFile() && !file.parentPath.includes('proto'))
@@ -164,12 +164,12 @@ describe('imports point one way', () => {
     expect([...folders].filter(([, count]) => count > 16)).toEqual([]);
   });
 
-  it('every folder is in the order', () => {
+  it('every folder has a place in that order', () => {
     expect([...new Set(files.map(folder))].filter((name) => !ORDER.includes(name))).toEqual([]);
   });
 
-  it('only the command line ends the process or hears signals', () => {
-    // The last one is the program of a process of its own.
+  it('only the command line ends the process or handles signals', () => {
+    // The last one is the main program of a separate process.
     const owners = /^(cli\/|ring\/(command|w8y)\.ts|flow\/executors\/function-process\.ts)/;
     const guilty = files.filter(
       (file) =>
@@ -178,7 +178,7 @@ describe('imports point one way', () => {
     expect(guilty).toEqual([]);
   });
 
-  it('the ring takes nothing of ours but the SQLite driver', () => {
+  it('the ring imports nothing else of this project but the SQLite driver', () => {
     const taken = files
       .filter((file) => file.startsWith('ring/'))
       .flatMap((file) =>

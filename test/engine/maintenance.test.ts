@@ -11,7 +11,7 @@ afterEach(async () => {
 });
 
 describe('maintenance of a queue with several workers in one process', () => {
-  it('sweeps as often as the most demanding of them asks, and less often when that one has gone', async () => {
+  it('sweeps as often as the shortest interval requires, and less often when that worker has left', async () => {
     let now = 1_000_000;
     const store = await openStore('sqlite::memory:', { timeout: 1_000, clock: () => now });
     const sweeps: SweepOptions[] = [];
@@ -30,7 +30,7 @@ describe('maintenance of a queue with several workers in one process', () => {
     cleanups.push(() => engine.close());
     engine.maintenance.watch('q', { lease: 60_000, sweep: 3_600_000, maxCrashes: 1 });
     const stop = engine.maintenance.watch('q', { lease: 30_000, sweep: 20, maxCrashes: 3 });
-    await until('it is swept', () => sweeps.length > 2);
+    await until('the queue is swept', () => sweeps.length > 2);
     expect(sweeps[0]).toMatchObject({ lease: 30_000 });
     stop();
     now += 1;
@@ -39,7 +39,7 @@ describe('maintenance of a queue with several workers in one process', () => {
     expect(sweeps).toMatchObject([{ lease: 60_000 }]);
   });
 
-  it('declares a job dead only after as many crashes as the most patient of them allows', async () => {
+  it('declares a job dead only after the highest number of crashes that any of them allows', async () => {
     let now = 1_000_000;
     const store = await openStore('sqlite::memory:', { timeout: 1_000, clock: () => now });
     const engine = new Engine(store);

@@ -66,7 +66,7 @@ describe('ticks of a cron expression', () => {
     expect(next(cron, timezone, from, wanted.length)).toEqual(wanted);
   });
 
-  it('with seconds, and by name', () => {
+  it('support seconds and named expressions', () => {
     expect(new Ticks(resolveWhen('*/15 * * * * *', undefined), 0).after(at('2026-01-01T00:00:01Z'))).toBe(
       at('2026-01-01T00:00:15Z'),
     );
@@ -75,15 +75,15 @@ describe('ticks of a cron expression', () => {
     );
   });
 
-  it('knows the last one before a moment, also after years of absence', () => {
+  it('include the last one before a given time, even after years', () => {
     const ticks = new Ticks(resolveWhen('* * * * * *', undefined), 0);
     expect(ticks.upTo(at('2036-01-01T00:00:00.500Z'))).toBe(at('2036-01-01T00:00:00Z'));
     expect(ticks.upTo(at('2036-01-01T00:00:00.000Z'))).toBe(at('2036-01-01T00:00:00Z'));
   });
 });
 
-describe('ticks of every so often', () => {
-  it('count from the beginning, without drift', () => {
+describe('ticks of an interval', () => {
+  it('count from the start, without drift', () => {
     const ticks = new Ticks(resolveWhen('10s', undefined), 1_003);
     expect(ticks.after(1_003)).toBe(11_003);
     expect(ticks.after(11_002)).toBe(11_003);
@@ -102,17 +102,17 @@ describe('missed ticks', () => {
     return { ids: jobs.map((job) => job.id.slice(2, 21)), next: new Date(following!).toISOString().slice(11, 19) };
   }
 
-  it('are told apart from a tick that is a little late', () => {
+  it('are distinguished from a tick that is slightly late', () => {
     expect(missed('skip', 900)).toEqual({ ids: ['2026-06-01T12:00:00'], next: '12:01:00' });
     expect(missed('skip', 30_000)).toEqual({ ids: [], next: '12:01:00' });
     expect(missed('skip', 305_000)).toEqual({ ids: ['2026-06-01T12:05:00'], next: '12:06:00' });
   });
 
-  it('make one job, for the last of them, by default', () => {
+  it('add one job, for the last of them, by default', () => {
     expect(missed('last', 3_599_000)).toEqual({ ids: ['2026-06-01T12:59:00'], next: '13:00:00' });
   });
 
-  it('make a job each when asked for, in bounded portions', () => {
+  it('add one job each if requested, in bounded batches', () => {
     expect(missed('all', 125_000)).toEqual({
       ids: ['2026-06-01T12:00:00', '2026-06-01T12:01:00', '2026-06-01T12:02:00'],
       next: '12:03:00',
@@ -126,10 +126,10 @@ describe('missed ticks', () => {
     expect(tooMany.ids[0]).toBe('2026-06-01T12:43:21');
   });
 
-  it('fire nothing twice when the clock goes back', () => {
+  it('fire nothing twice when the clock is set back', () => {
     const { text, first } = defineSchedule('s', 'q', '10s', 'null', {}, {}, noon);
     const schedule = { name: 's', queue: 'q', definition: text, since: noon, next: first! };
     const { next: following } = firing(schedule, noon + 10_000);
-    expect(following).toBe(noon + 20_000); // an hour back, this is what the clock has to reach before anything fires again
+    expect(following).toBe(noon + 20_000); // with the clock set back an hour, nothing fires again before this time
   });
 });

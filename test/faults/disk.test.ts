@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Program } from '../support/processes.js';
 import { ROUNDS } from '../support/rounds.js';
 
-/** Runs a command that sees a disk of sixteen megabytes at this place; nobody else does, and it is gone with the command. */
+/** Runs a command with a private disk of sixteen megabytes mounted here, which disappears with the command. */
 const onSmallDisk = (dir: string) => [
   'unshare',
   ...['--map-root-user', '--mount', 'sh', '-c', `mount -t tmpfs -o size=16m none "$0" && exec "$@"`, dir],
@@ -15,20 +15,20 @@ const onSmallDisk = (dir: string) => [
 interface Story {
   accepted: string[];
   refused: { id: string; code: string; message: string }[];
-  /** While it was full. */
+  /** While the disk was full. */
   seen: { counts: Record<string, number>; jobs: string[]; complaints: string[] };
   runs: Record<string, number>;
 }
 
-describe('a SQLite file on a disk that is full', ROUNDS, () => {
+describe('a SQLite file on a full disk', ROUNDS, () => {
   const dir = mkdtempSync(join(tmpdir(), 'crore-disk-'));
   afterAll(() => rmSync(dir, { recursive: true }));
   const [command, ...args] = [...onSmallDisk(dir), 'true'];
-  // Where an ordinary user may not mount anything, there is no small disk to be had.
+  // Where an ordinary user may not mount anything, there is no way to get a small disk.
   const possible = spawnSync(command!, args).status === 0;
 
   it.runIf(possible)(
-    'refuses by name, does nothing by halves, loses nothing, and goes on when there is room',
+    'refuses with a clear error, does nothing partially, loses nothing, and continues once there is room',
     async () => {
       const program = new Program('full-disk', { dir, stay: ROUNDS.repeats > 0 ? 15_000 : 0 }, onSmallDisk(dir));
       expect(await program.exit()).toBe(0);

@@ -32,7 +32,7 @@ describe('a Redis that fails', ROUNDS, () => {
     await redis.stop();
   });
 
-  it('loses nothing that was accepted when it is killed -9 under load and comes back', async () => {
+  it('loses no accepted job when it is killed with SIGKILL under load and restarted', async () => {
     const crore = await start(['--appendonly', 'yes', '--appendfsync', 'always']);
     const queue = crore.queue<number, number>('load');
     const handled = new Map<string, number>();
@@ -61,7 +61,7 @@ describe('a Redis that fails', ROUNDS, () => {
     }
     await produce;
     await until(
-      'every accepted job done',
+      'every accepted job to be done',
       async () => (await queue.count().catch(() => ({ done: 0 }))).done >= accepted.length,
       { within: 30_000 },
     );
@@ -71,7 +71,7 @@ describe('a Redis that fails', ROUNDS, () => {
     expect(accepted.length + refused).toBe(600);
   });
 
-  it('does not do later what it said it could not do', async () => {
+  it('does not perform later what was reported as failed', async () => {
     await start();
     const crore = await use(redis.url, 600);
     const queue = crore.queue<string>('too-late');
@@ -80,7 +80,7 @@ describe('a Redis that fails', ROUNDS, () => {
     await expect(queue.add('refused')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
     await expect(queue.push('refused')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
     await redis.up();
-    await until('the connection to stand again', () =>
+    await until('the connection to be back', () =>
       queue.add('accepted').then(
         () => true,
         () => false,
@@ -89,13 +89,13 @@ describe('a Redis that fails', ROUNDS, () => {
     expect((await queue.count()).ready).toBe(1);
   });
 
-  it('goes on by itself after a restart that forgot everything', async () => {
+  it('recovers by itself after a restart with data loss', async () => {
     const crore = await start();
     const queue = crore.queue<string>('amnesia');
     const seen: string[] = [];
     queue.work(async (job) => void seen.push(job.payload), { ...FAST, ...quiet });
     await queue.add('before');
-    await until('the first job', () => seen.includes('before'));
+    await until('the first job to run', () => seen.includes('before'));
     await redis.down();
     await redis.up();
     await until('an add to be accepted', () =>
@@ -104,11 +104,11 @@ describe('a Redis that fails', ROUNDS, () => {
         () => false,
       ),
     );
-    await until('the job after the restart', () => seen.includes('after'));
+    await until('the job after the restart to run', () => seen.includes('after'));
     expect(await crore.queues()).toEqual(['amnesia']);
   });
 
-  it('loses and doubles nothing while scripts are flushed and connections killed', async () => {
+  it('loses and duplicates nothing while scripts are flushed and connections killed', async () => {
     const crore = await start();
     const queue = crore.queue<number>('chaos');
     const seen: number[] = [];
@@ -119,13 +119,13 @@ describe('a Redis that fails', ROUNDS, () => {
     let stop = false;
     const chaos = (async () => {
       while (!stop) {
-        // A blow for every bit of progress: where a connection takes longer to stand than the pause between two, there is none.
+        // One fault per bit of progress: with a fixed pause, slow connections would allow none.
         const before = accepted;
         strikes += 1;
         await client.script('FLUSH').catch(() => {});
         await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes').catch(() => {});
         await client.call('CLIENT', 'KILL', 'TYPE', 'pubsub').catch(() => {});
-        await until('an add to get through', () => stop || accepted > before, { every: 30 });
+        await until('an add to succeed', () => stop || accepted > before, { every: 30 });
       }
     })();
     const ids = Array.from({ length: 300 }, (_x, i) => i);
@@ -139,11 +139,11 @@ describe('a Redis that fails', ROUNDS, () => {
       await chaos;
     }
     expect(strikes).toBeGreaterThan(5);
-    await until('all handled', async () => (await queue.count()).done === ids.length, { within: 30_000 });
+    await until('all jobs to be done', async () => (await queue.count()).done === ids.length, { within: 30_000 });
     expect([...new Set(seen)].sort((a, b) => a - b)).toEqual(ids);
   });
 
-  it('reaps nobody after the server itself stood still for several leases', async () => {
+  it('causes no worker to be reaped after the server was suspended for several leases', async () => {
     const crore = await start();
     const queue = crore.queue<string>('stall');
     const crashes: number[] = [];
@@ -158,15 +158,15 @@ describe('a Redis that fails', ROUNDS, () => {
     work(crore);
     work(await use(redis.url));
     await queue.addMany([{ payload: 'a' }, { payload: 'b' }]);
-    await until('both to run', () => crashes.length === 2);
+    await until('both jobs to run', () => crashes.length === 2);
     process.kill(redis.pid, 'SIGSTOP');
     await new Promise((resolve) => setTimeout(resolve, 3 * FAST.lease));
     process.kill(redis.pid, 'SIGCONT');
-    await until('both to end', async () => (await queue.count()).done === 2);
+    await until('both jobs to end', async () => (await queue.count()).done === 2);
     expect((await queue.list('done')).jobs.map((job) => job.crashes)).toEqual([0, 0]);
   });
 
-  it('is the clock of workers whose own are an hour off: nobody is reaped, and no job waits for them', async () => {
+  it('is the clock of workers whose own clocks are an hour off: no one is reaped, no job is delayed', async () => {
     const crore = await start();
     const queue = crore.queue<string, number>('skewed');
     const workers = await Promise.all(
@@ -185,7 +185,7 @@ describe('a Redis that fails', ROUNDS, () => {
       },
       { every: 300 },
     );
-    await until('all done', async () => (await queue.count()).done === added);
+    await until('all jobs to be done', async () => (await queue.count()).done === added);
     const { jobs } = await queue.list('done', { limit: 1_000 });
     expect(jobs.filter(({ attempt, crashes }) => attempt !== 1 || crashes !== 0)).toEqual([]);
   });
@@ -201,13 +201,13 @@ describe('a Redis that fails', ROUNDS, () => {
     const before = (await queue.count()).ready;
     expect(before).toBe(50);
     const worker = queue.work(async () => {}, { concurrency: 5, ...FAST, ...quiet });
-    await until('all done though memory is full', async () => (await queue.count()).done === 50);
+    await until('all jobs to be done though memory is full', async () => (await queue.count()).done === 50);
     await worker.close();
     await client.config('SET', 'maxmemory', '0');
     expect((await queue.add('again')).outcome).toBe('created');
   });
 
-  it('is drained by workers that are started when it is full, through the library and through a server', async () => {
+  it('can be drained by workers started when it is full, through the library and through a server', async () => {
     const crore = await start();
     for (const name of ['full', 'served']) {
       await crore.queue<string>(name).addMany(Array.from({ length: 50 }, () => ({ payload: 'x'.repeat(1_000) })));
@@ -220,11 +220,14 @@ describe('a Redis that fails', ROUNDS, () => {
       await job.log('half');
     };
     later.queue('full').work(handler, { concurrency: 5, ...FAST, ...quiet });
-    await until('all done though memory is full', async () => (await later.queue('full').count()).done === 50);
+    await until(
+      'all jobs to be done though memory is full',
+      async () => (await later.queue('full').count()).done === 50,
+    );
     const server = await startServer({ url: redis.url, grace: 100 });
     const client = await use(`grpc://${server.address}`);
     client.queue('served').work(async () => {}, { concurrency: 5, ...FAST, ...quiet });
-    await until('all done by the server', async () => (await later.queue('served').count()).done === 50);
+    await until('all jobs to be done by the server', async () => (await later.queue('served').count()).done === 50);
     for (const one of opened.splice(0)) await one.close();
     await server.close();
     await redis.client.config('SET', 'maxmemory', '0');
@@ -269,13 +272,13 @@ describe('a Redis that fails', ROUNDS, () => {
     });
     const errors: string[] = [];
     const worker = queue.work(async () => {}, { ...FAST, onError: (error) => void errors.push(error.message) });
-    await until('the worker to complain', () => errors.some((message) => message.includes('WRONGTYPE')));
+    await until('the worker to report the error', () => errors.some((message) => message.includes('WRONGTYPE')));
     await worker.close();
     await redis.client.del('crore:queues:wrong');
     expect(await queue.count()).toMatchObject({ ready: 1, active: 0 });
   });
 
-  describe('behind a proxy that swallows answers', () => {
+  describe('behind a proxy that drops replies', () => {
     let line: Line;
 
     const through = async (timeout: number) => {
@@ -288,13 +291,13 @@ describe('a Redis that fails', ROUNDS, () => {
     const swallow = () => {
       line.onReply = () => false;
     };
-    /** Answers pass again, on new connections. */
+    /** Replies pass again, on new connections. */
     const mend = () => {
       line.onReply = () => true;
       line.cut();
     };
 
-    it('adds once though the first answer never came', async () => {
+    it('adds once although the first reply was lost', async () => {
       const crore = await through(1_500);
       const queue = crore.queue<string>('lost-reply');
       await queue.add('warm up');
@@ -308,7 +311,7 @@ describe('a Redis that fails', ROUNDS, () => {
       expect((await queue.count()).ready).toBe(3);
     });
 
-    it('gives back what a lost claim took', async () => {
+    it('gives back the entries of a lost claim', async () => {
       const crore = await through(1_500);
       const queue = crore.queue<string>('lost-claim');
       const direct = await use(redis.url);
@@ -316,17 +319,17 @@ describe('a Redis that fails', ROUNDS, () => {
       const worker = queue.work(async (job) => void seen.push(job.payload), { ...FAST, concurrency: 5, ...quiet });
       await worker.ready();
       await queue.add('first');
-      await until('the first job', () => seen.length === 1);
+      await until('the first job to run', () => seen.length === 1);
       swallow();
       await direct.queue('lost-claim').addMany(['a', 'b', 'c'].map((payload) => ({ payload })));
-      await new Promise((resolve) => setTimeout(resolve, 300)); // a claim goes out, its answer does not come back
+      await new Promise((resolve) => setTimeout(resolve, 300)); // a claim is sent, and its reply is lost
       mend();
-      await until('all of them', () => seen.length >= 4, { within: 30_000 });
+      await until('all of them to run', () => seen.length >= 4, { within: 30_000 });
       expect([...seen].sort()).toEqual(['a', 'b', 'c', 'first']);
       expect(await direct.queue('lost-claim').count()).toMatchObject({ ready: 0, active: 0 });
     });
 
-    it('tells a pusher that it cannot know', async () => {
+    it('tells a producer of raw tasks that the outcome is unknown', async () => {
       const crore = await through(1_500);
       const queue = crore.queue('lost-push');
       await queue.push('warm up');
@@ -337,7 +340,7 @@ describe('a Redis that fails', ROUNDS, () => {
       expect(await pushing).toBe('STORE_UNCERTAIN');
     });
 
-    it('answers within its time limit when nothing comes back at all', async () => {
+    it('fails within its time limit when no reply arrives at all', async () => {
       const crore = await through(500);
       const queue = crore.queue<string>('silence');
       await queue.add('warm up');
@@ -346,7 +349,7 @@ describe('a Redis that fails', ROUNDS, () => {
     });
   });
 
-  it('puts a dead worker’s jobs back once when many notice at the same moment', async () => {
+  it('gives a dead worker’s jobs back once when many processes notice at the same time', async () => {
     const crore = await start();
     const { openStore } = await import('../../dist/store/open.js');
     const { lose } = await import('../../dist/job/transitions.js');

@@ -37,7 +37,7 @@ describe('a SQLite file', ROUNDS, () => {
     ],
     ['emptied', (path: string) => truncateSync(path)],
     ['robbed of its log', (path: string) => rmSync(`${path}-wal`)],
-  ])('that is %s answers nothing as accepted', async (_how, remove) => {
+  ])('that is %s does not report anything as accepted', async (_how, remove) => {
     store = await freshSqlite();
     const other = await open(`${store.url}.other`);
     await other.queue('mails').add(1);
@@ -54,7 +54,7 @@ describe('a SQLite file', ROUNDS, () => {
     await expect(queue.count()).rejects.toMatchObject({ code: 'STORE_GONE' });
   });
 
-  it('serves eight processes at once: nothing is locked out, lost or doubled', async () => {
+  it('serves eight processes at once: nothing is locked out, lost or duplicated', async () => {
     store = await freshSqlite();
     crore = await open(store.url, { onError: () => {} });
     const queue = crore.queue('shared');
@@ -66,14 +66,14 @@ describe('a SQLite file', ROUNDS, () => {
     );
     programs.push(...producers, ...workers);
     expect(await Promise.all(producers.map((producer) => producer.exit()))).toEqual([0, 0, 0, 0]);
-    await until('all done', async () => (await queue.count()).done === 600, { within: 40_000 });
+    await until('all jobs to be done', async () => (await queue.count()).done === 600, { within: 40_000 });
     const handled = workers.flatMap((worker) => worker.lines).filter((line) => line.startsWith('end '));
     expect(handled).toHaveLength(600);
     expect(new Set(handled).size).toBe(600);
     expect(workers.filter((worker) => worker.lines.length > 1).length).toBeGreaterThan(1);
   });
 
-  it('keeps what it acknowledged when its process is killed -9 again and again', async () => {
+  it('keeps what it acknowledged when its process is repeatedly killed with SIGKILL', async () => {
     store = await freshSqlite();
     const acknowledged: string[] = [];
     for (let round = 0; round < 12; round++) {
@@ -103,7 +103,7 @@ describe('a SQLite file', ROUNDS, () => {
     expect((await queue.count()).ready).toBe(present.size);
   });
 
-  it('fails one bad call of a shared commit and keeps its neighbours', async () => {
+  it('fails only the invalid call of a shared commit', async () => {
     store = await freshSqlite();
     crore = await open(store.url);
     const queue = crore.queue<string>('mixed');
@@ -112,7 +112,7 @@ describe('a SQLite file', ROUNDS, () => {
     expect((await queue.count()).ready).toBe(2);
   });
 
-  it('tries again, and in the end says so, while somebody else keeps it locked', async () => {
+  it('retries while another process keeps it locked, and finally reports that', async () => {
     store = await freshSqlite();
     crore = await open(store.url, { timeout: 400 });
     const queue = crore.queue<string>('locked');
@@ -127,7 +127,7 @@ describe('a SQLite file', ROUNDS, () => {
     expect((await queue.count()).ready).toBe(2);
   });
 
-  it('counts exactly what it holds', async () => {
+  it('counts exactly what it contains', async () => {
     store = await freshSqlite();
     crore = await open(store.url, { onError: () => {} });
     const queue = crore.queue<number>('counted');
@@ -143,7 +143,7 @@ describe('a SQLite file', ROUNDS, () => {
     const worker = queue.work(async (job) => {
       if (typeof job.payload === 'number' && job.payload % 4 === 0) throw new Error('no');
     });
-    await until('all run', async () => (await queue.count()).ready + (await queue.count()).active === 0);
+    await until('all tasks to run', async () => (await queue.count()).ready + (await queue.count()).active === 0);
     await worker.close();
     const db = openDatabase(file());
     const rows = db.prepare('SELECT state, count(*) AS n FROM jobs GROUP BY state ORDER BY state').all();
@@ -156,7 +156,7 @@ describe('a SQLite file', ROUNDS, () => {
     ]);
   });
 
-  it('ends its heartbeat thread well, at whatever moment of its life', async () => {
+  it('ends its heartbeat thread cleanly, at any point of its life', async () => {
     store = await freshSqlite();
     const program = new Program('brief', { url: store.url, times: 40 });
     programs.push(program);

@@ -29,7 +29,7 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     await store.stop();
   });
 
-  it('accounts for every job when workers are killed -9 under load', async () => {
+  it('account for every job when workers are killed with SIGKILL under load', async () => {
     await begin();
     const queue = crore.queue<string, number>('load');
     const ids = Array.from({ length: 1_500 }, (_x, i) => `j${i}`);
@@ -39,13 +39,13 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     for (let round = 0; round < 6; round++) {
       const doneBefore = (await queue.count()).done;
       await until(
-        'progress',
+        'some progress',
         async () => (await queue.count()).done > doneBefore + 50 || (await queue.count()).ready === 0,
       );
       await crew[round % 3]!.end('SIGKILL');
       crew[round % 3] = await work({ queue: 'load', take: 3, options });
     }
-    await until('all jobs done', async () => (await queue.count()).done === ids.length, { within: 40_000 });
+    await until('all jobs to be done', async () => (await queue.count()).done === ids.length, { within: 40_000 });
     expect(await queue.count()).toEqual({
       blocked: 0,
       scheduled: 0,
@@ -64,7 +64,7 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     expect(ids.filter((id) => !handled.has(id))).toEqual([]);
   });
 
-  it('refuses the late report of a worker that was stopped past its lease, and aborts its job', async () => {
+  it('have late reports refused and jobs aborted after being suspended beyond the lease', async () => {
     await begin();
     const queue = crore.queue<string, number>('paused');
     const handle = await queue.add('hold', { id: 'slow' });
@@ -82,11 +82,11 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     expect(await next.finished({ timeout: '20s' })).toEqual(expect.any(Number));
   });
 
-  it('does not take a busy main loop for a dead worker', async () => {
+  it('are not confused with workers whose event loop is busy', async () => {
     await begin();
     const queue = crore.queue<string>('busy');
     const handle = await queue.add('spin');
-    // The job may come before the thread has started, and that takes its time on a machine with other things to do.
+    // The job may arrive before the heartbeat thread has started, which takes a while on a busy machine.
     const options = { ...FAST, lease: 2_000 };
     const spinner = await work({ queue: 'busy', mode: 'spin', take: 3 * options.lease, options });
     await work({ queue: 'busy', options });
@@ -94,7 +94,7 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     expect(await handle.get()).toMatchObject({ state: 'done', crashes: 0, attempt: 1, result: spinner.child.pid });
   });
 
-  it('takes a hung main loop for a dead worker', async () => {
+  it('include workers whose event loop hangs', async () => {
     await begin();
     const queue = crore.queue<string>('hung');
     const handle = await queue.add('spin');
@@ -105,7 +105,7 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     expect(await handle.get()).toMatchObject({ crashes: 1, attempt: 1 });
   });
 
-  it('lets a job that kills its workers go dead after a few, and its neighbours live', async () => {
+  it('make the job that kills them dead after a few crashes, and leave other jobs alone', async () => {
     await begin();
     const queue = crore.queue<string>('poison');
     const options = { ...FAST, concurrency: 5, maxCrashes: 3 };
@@ -126,7 +126,7 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     }
   });
 
-  it('turns a raw task lost with its worker into a job with one crash', async () => {
+  it('turn a lost raw task into a job with one crash', async () => {
     await begin();
     const queue = crore.queue('raw');
     await queue.push('the task');
@@ -135,11 +135,11 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     const healthy = await work({ queue: 'raw', options: FAST });
     const line = await healthy.line('end ');
     const id = line.slice(4);
-    await until('it to be done', async () => (await queue.count()).done === 1);
+    await until('the job to be done', async () => (await queue.count()).done === 1);
     expect(await queue.get(id)).toMatchObject({ state: 'done', crashes: 1, attempt: 1 });
   });
 
-  it('gives running jobs back uncharged when a worker is asked to end and they outlast its grace', async () => {
+  it('give jobs back without counting an attempt if these outlast the grace period of a shutdown', async () => {
     await begin();
     const queue = crore.queue<string>('grace');
     const handle = await queue.add('x', { id: 'long' });

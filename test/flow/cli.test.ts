@@ -15,14 +15,14 @@ const jsonLines = (text: string) =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 const leftovers = (here: Place) => here.names.filter((name) => name === '.crore');
 
-/** Ten levels, each nine times the one below. */
+/** Aliases in ten levels, each nine times as large as the one below. */
 function bomb(): string {
   const levels = Array.from({ length: 9 }, (_x, i) => `x${i + 1}: &x${i + 1} [${`*x${i},`.repeat(9)}]`);
   return ['x0: &x0 [lol]', ...levels, 'nodes: { a: { run: "true", needs: *x9 } }', ''].join('\n');
 }
 
 describe('crore run', () => {
-  it('runs a graph of commands and leaves nothing behind', () => {
+  it('runs a graph of commands and leaves no files behind', () => {
     const here = place();
     here.write(
       'f.yaml',
@@ -36,7 +36,7 @@ describe('crore run', () => {
     expect(leftovers(here)).toEqual([]);
   });
 
-  it('an empty graph succeeds, bad input is 2 in one line, a failure is 100 and kept', () => {
+  it('succeeds with an empty graph, exits 2 on bad input, exits 100 on failure and keeps the state', () => {
     const here = place();
     here.write('empty.yaml', 'nodes: {}\n');
     expect(here.crore('run', 'empty.yaml').status).toBe(0);
@@ -71,7 +71,7 @@ describe('crore run', () => {
     expect(leftovers(here)).toEqual(['.crore']);
   });
 
-  it('reports as JSON, in a joblog, in a trace and in pictures', () => {
+  it('reports as JSON, as a job log, as a trace and as diagrams', () => {
     const here = place();
     here.write(
       'f.yaml',
@@ -118,7 +118,7 @@ describe('crore run', () => {
       ['skipped', 1],
     ])
       expect(svg.split(`<g class="${state}">`)).toHaveLength(Number(count) + 1);
-    expect(svg.match(/<path d="M/g)).toHaveLength(4); // three edges and the tip of the arrows
+    expect(svg.match(/<path d="M/g)).toHaveLength(4); // three edges and the arrowhead
     expect(svg).toContain('stroke-dasharray');
     here.crore('run', 'f.yaml', '-q', '-k', '--graph', 'g.mmd');
     expect(here.read('g.mmd')).toMatch(
@@ -130,7 +130,7 @@ describe('crore run', () => {
     );
   });
 
-  it('tells what would run, and runs only what is asked for', () => {
+  it('shows what would run, and runs only the requested nodes', () => {
     const here = place();
     here.write('f.json', logging({ a: [], b: ['a'], c: ['a'], d: ['b', 'c'], x: [] }));
     const { stdout, status } = here.crore('run', 'f.json', '--dry-run');
@@ -147,7 +147,7 @@ describe('crore run', () => {
     expect(here.lines('log')).toEqual(['a', 'b']);
   });
 
-  it('reads two tables', () => {
+  it('reads a flow from two tables', () => {
     const here = place();
     here.write('w.csv', 'id,command\nb,echo b >> log\na,echo a >> log\n');
     here.write('s.csv', 'from,to\na,b\n');
@@ -155,7 +155,7 @@ describe('crore run', () => {
     expect(here.lines('log')).toEqual(['a', 'b']);
   });
 
-  it('runs commands with odd names, quotes, long output, a broken syntax, and one that kills its shell', () => {
+  it('runs commands with odd names, quotes, long output, syntax errors, and one that kills its shell', () => {
     const here = place();
     const nodes = {
       'it\'s "odd" $HOME': { run: "echo 'it'\"'\"'s' \"$CRORE_NODE\"" },
@@ -185,7 +185,7 @@ describe('crore run', () => {
     expect(ends.get('after')).toMatchObject({ state: 'done' });
   });
 
-  it('an interrupt stops the commands, keeps the state, and the flow goes on from there', async () => {
+  it('stops the commands on an interrupt, keeps the state, and can be resumed', async () => {
     const here = place();
     const nodes = {
       a: { run: 'echo a >> log' },
@@ -206,7 +206,7 @@ describe('crore run', () => {
     expect(leftovers(here)).toEqual([]);
   });
 
-  it('a runner killed -9 leaves no process, and only what was in flight runs again', async () => {
+  it('leaves no process behind when killed with SIGKILL, and reruns only the nodes in flight', async () => {
     const here = place();
     const nodes: Record<string, object> = {
       one: { run: 'echo one >> log' },
@@ -220,12 +220,12 @@ describe('crore run', () => {
     here.write('f.json', { nodes });
     const running = here.start('run', 'f.json', '-j', '3', '--json');
     await until(
-      'everything else to be done',
+      'all other nodes to be done',
       () => running.stdout.split('\n').filter((line) => line.includes('"done"')).length === 21,
     );
     const pids = [
       Number(here.read('pid')),
-      Number(await until('the grandchild', () => here.read('grandchild').trim())),
+      Number(await until('the grandchild to start', () => here.read('grandchild').trim())),
     ];
     await running.kill('SIGKILL');
     await gone(pids);
@@ -239,7 +239,7 @@ describe('crore run', () => {
     expect(leftovers(here)).toEqual([]);
   });
 
-  it('runs nothing of a flow that is done when it is resumed, with and without a store', () => {
+  it('runs nothing when a finished flow is resumed, with or without a store', () => {
     const here = place();
     for (const store of [[], ['--store', 'sqlite:flows.db']]) {
       here.write('f.json', { nodes: { a: { run: 'echo a >> log' }, b: { run: 'echo b >> log', needs: ['a'] } } });
@@ -268,11 +268,11 @@ describe('crore run', () => {
     expect(stderr).toContain(name);
   });
 
-  it('a flow that runs is not run by a second runner', async () => {
+  it('refuses to run a flow that another runner is running', async () => {
     const here = place();
     here.write('f.json', { nodes: { a: { run: 'touch up; while ! test -e go; do sleep 0.05; done' } } });
     const running = here.start('run', 'f.json');
-    await until('it to run', () => existsSync(join(here.dir, 'up')));
+    await until('the flow to run', () => existsSync(join(here.dir, 'up')));
     const { status, stderr } = here.crore('run', 'f.json', '--resume');
     expect({ status, stderr }).toEqual({
       status: 69,
@@ -283,7 +283,7 @@ describe('crore run', () => {
   });
 });
 
-describe('functions of a module', () => {
+describe('module functions', () => {
   const MODULE = `
 import { appendFileSync } from 'node:fs';
 import { flow, map, node, sh } from '${new URL('../../dist/flow/index.js', import.meta.url).href}';
@@ -296,7 +296,7 @@ const total = node({ needs: { squares } }, ({ squares }) => squares.reduce((sum,
 const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
 `;
 
-  it('run in processes of their own: a crash and an endless loop are their own affair', () => {
+  it('run in separate processes, so a crash or an endless loop stays isolated', () => {
     const here = place();
     here.write('f.mjs', `${MODULE}export default flow({ list, items, squares, total, shown, poison, slow });`);
     const { status, stdout } = here.crore('run', 'f.mjs', '-j', '3', '-k', '--json');
@@ -305,11 +305,11 @@ const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
     expect(ends.get('total')).toMatchObject({ state: 'done', value: 30 });
     expect(ends.get('shown')).toMatchObject({ value: 'total 30' });
     expect(ends.get('poison')).toMatchObject({ state: 'failed', error: expect.stringContaining('died') });
-    expect(here.read('poison')).toBe('xxx'); // three workers, then it is given up
+    expect(here.read('poison')).toBe('xxx'); // given up after three workers
     expect(ends.get('slow')).toMatchObject({ state: 'failed', error: expect.stringContaining('longer than') });
   });
 
-  it('are renewed after their share; a module that cannot be loaded is named', () => {
+  it('move to a new process after --renew tasks; a module that cannot be loaded is named', () => {
     const here = place();
     here.write('f.mjs', `${MODULE}export default flow({ list, items, squares });`);
     const pids = (...args: string[]) => {
@@ -331,7 +331,7 @@ const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
     }
   });
 
-  it('throw errors of the library that the command knows, though it is a copy of its own', () => {
+  it('can throw library errors that the command recognizes across copies of the library', () => {
     const here = place();
     const dist = new URL('../../dist/', import.meta.url).href;
     const imports = `import { flow, node } from '${dist}flow/index.js'; import { Fatal } from '${dist}index.js';`;
@@ -349,7 +349,7 @@ const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
     expect(jsonLines(stdout)[0]).toMatchObject({ id: 'a', state: 'failed', attempts: 1 });
   });
 
-  it('may be TypeScript', () => {
+  it('can be written in TypeScript', () => {
     const here = place();
     here.write(
       'f.ts',
@@ -365,11 +365,11 @@ export default flow({ a, b: node({ needs: { a } }, ({ a }: { a: number }): numbe
     expect(here.names).toEqual(['f.ts']);
   });
 
-  it('say what a Node that does not know TypeScript needs', () => {
-    if ((process.features as { typescript?: unknown }).typescript) return; // this one does
+  it('explain what is missing when Node does not support TypeScript', () => {
+    if ((process.features as { typescript?: unknown }).typescript) return; // this Node does
     const here = place();
     here.write('f.ts', 'export default 5 as number;');
-    // A package without esbuild beside it.
+    // A package that does not have esbuild installed.
     const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
     for (const name of ['crore.cjs', 'run.bundle.js']) cpSync(join(dist, name), join(here.dir, name));
     const { status, stderr } = spawnSync(process.execPath, ['crore.cjs', 'run', 'f.ts'], {
@@ -383,8 +383,8 @@ export default flow({ a, b: node({ needs: { a } }, ({ a }: { a: number }): numbe
   });
 });
 
-describe('what a flow leaves', () => {
-  it('is no function that does not listen, nor what it started, when the runner is killed', async () => {
+describe('cleanup after a flow', () => {
+  it('ends an unresponsive function and its child processes when the runner is killed', async () => {
     const here = place();
     here.write(
       'f.mjs',
@@ -403,7 +403,7 @@ export default flow({ a: node(() => {
     await gone(here.read('pids').split(' ').map(Number));
   });
 
-  it('is not seen by a reader that has gone: the flow runs to its end', async () => {
+  it('is not prevented by a reader that closes the pipe: the flow runs to its end', async () => {
     const here = place();
     here.write('f.json', { nodes: { a: { run: 'echo 1' }, b: { run: 'sleep 0.2; echo b >> log', needs: ['a'] } } });
     const running = here.start('run', 'f.json');
@@ -412,7 +412,7 @@ export default flow({ a: node(() => {
     expect(here.names).toEqual(['f.json', 'log']);
   });
 
-  it('is not taken for its own by a flow whose file is called alike', () => {
+  it('does not confuse the state of flows with similar file names', () => {
     const here = place();
     here.write('f.json', { nodes: { a: { run: 'true' } } });
     here.write('f.json.run1.json', { nodes: { a: { run: 'false' } } });
@@ -421,7 +421,7 @@ export default flow({ a: node(() => {
     expect(readdirSync(join(here.dir, '.crore'))).toEqual(['f.json.run1.json.run1']);
   });
 
-  it('is nothing when there is no such flow to resume, and the runner takes no time back', () => {
+  it('leaves no state when the flow to resume does not exist, and reports a plausible duration', () => {
     const here = place();
     here.write('f.json', { nodes: {} });
     expect(here.crore('run', 'f.json', '--resume', 'nope')).toMatchObject({ status: 1, stdout: '' });
@@ -429,13 +429,13 @@ export default flow({ a: node(() => {
     expect(here.crore('run', 'f.json').stdout).toMatch(/^0 of 0 done in \d+\.\d s\n$/);
   });
 
-  it('is not waited for when nobody reaps it', async () => {
-    // The child of `sleep` ends in a group of its own, and sleep does not care. A shell would: so it ends after that.
+  it('does not wait for a process group that consists of a zombie', async () => {
+    // The child of `sleep` ends in its own group, and sleep never reaps it. A shell would, so it ends after the exec.
     const child = `setsid sh -c 'until grep -q sleep /proc/$PPID/comm; do :; done'`;
     const parent = spawn('sh', ['-c', `${child} & echo $!; exec sleep 60`], { stdio: ['ignore', 'pipe', 'ignore'] });
     try {
       const group = Number(String((await once(parent.stdout, 'data'))[0]));
-      await until('the group to have nobody but a zombie', () =>
+      await until('the group to contain only a zombie', () =>
         /\) Z /.test(readFileSync(`/proc/${group}/stat`, 'latin1')),
       );
       expect(() => process.kill(-group, 0)).not.toThrow();
@@ -449,8 +449,8 @@ export default flow({ a: node(() => {
   });
 });
 
-describe('the cache', () => {
-  it('runs again only what has changed, and says why', () => {
+describe('the flow cache', () => {
+  it('reruns only what has changed, and explains why', () => {
     const here = place();
     here.write('in.txt', 'one');
     here.write(
@@ -480,7 +480,7 @@ describe('the cache', () => {
     expect(why('make')).toBe('make would run: its input in.txt has changed');
     expect(why('count')).toBe("count would run: 'make', which it needs, would run");
     expect(ran()).toEqual(['make', 'count', 'always']);
-    here.write('in.txt', 'TWO'); // makes the same output: nothing behind it has to run
+    here.write('in.txt', 'TWO'); // produces the same output, so downstream nodes need not run
     expect(ran()).toEqual(['make', 'always']);
     here.write('out.txt', 'meddled');
     expect(why('make')).toContain('changed by somebody else');
@@ -491,7 +491,7 @@ describe('the cache', () => {
     expect(here.crore('run', 'flow.yaml', '--force').stdout).toContain('done    make');
   });
 
-  it('holds for nodes that map, and for each of their parts', () => {
+  it('applies to map nodes and to each of their parts', () => {
     const here = place();
     const write = (count: string) =>
       here.write(
@@ -524,22 +524,22 @@ nodes:
     here.write('list.json', '["a","B"]');
     expect(ran()).toEqual(['sum']);
     here.write('factor', '2');
-    expect(ran()).toEqual(['each a', 'each B']); // which give what they gave before
+    expect(ran()).toEqual(['each a', 'each B']); // which return the same results as before
     write('printf %s');
     expect(ran()).toEqual(['each a', 'each B']);
-    // A part that failed is all that is left to do.
+    // Only the failed part and those not yet run remain.
     here.write('list.json', '["a","x","y"]');
     write('test x !=');
     expect(run()).toMatchObject({ status: 100, ran: ['each a', 'each x'] });
     here.write('list.json', '["a","z","y"]');
     expect(run()).toMatchObject({ status: 0, ran: ['each z', 'each y', 'sum'] });
-    // Without results and outputs, nobody knows what a part has made.
+    // Without results and outputs, it is unknown what a part produced.
     here.write('list.json', '["a","z","z"]');
     expect(ran()).toEqual(['each z', 'sum']);
     expect(ran()).toEqual([]);
   });
 
-  it('tells the functions of a module apart, also behind map and other names', () => {
+  it('distinguishes the functions of a module, including mapped and renamed ones', () => {
     const here = place();
     const write = (factor: number) =>
       here.write(
@@ -562,7 +562,7 @@ export default flow({ list, each, sum: node({ needs: { all: each } }, ({ all }) 
     expect(values()).toEqual({ each: [100, 200], sum: 200 });
   });
 
-  it('knows no node that is not there', () => {
+  it('reports a node that does not exist', () => {
     const here = place();
     here.write('flow.yaml', 'nodes: { a: { run: x } }');
     expect(

@@ -10,7 +10,7 @@ describe('a flow on Redis Cluster', () => {
   });
   afterAll(() => cluster.stop());
 
-  it('keeps each flow in one slot: runs, fails, resumes, is listed and forgotten', async () => {
+  it('keeps each flow in one slot: it can run, fail, be resumed, be listed and be forgotten', async () => {
     let broken = true;
     const list = node(() => [1, 2, 3]);
     const parts = map(list, (item) => {

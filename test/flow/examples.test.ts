@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const docs = readFileSync(join(root, 'docs', 'flows.md'), 'utf8');
 
 describe('docs/flows.md', () => {
-  it('shows the examples as they are', () => {
+  it('shows the examples exactly as they are in the files', () => {
     const shown = [...docs.matchAll(/```\w+ file=(\S+)\n([\s\S]*?)```/g)];
     expect(shown.map(([, file]) => file)).toEqual([
       'examples/words/flow.yaml',
@@ -19,7 +19,7 @@ describe('docs/flows.md', () => {
     for (const [, file, text] of shown) expect(text).toBe(readFileSync(join(root, file!), 'utf8'));
   });
 
-  it('words: a list, a part for each item, a report', () => {
+  it('words: a list, a part for each item, and a report', () => {
     const here = place();
     cpSync(join(root, 'examples', 'words'), here.dir, { recursive: true });
     const { status, stdout, stderr } = here.crore('run', 'flow.yaml', '-j', '4');
@@ -30,7 +30,7 @@ describe('docs/flows.md', () => {
     expect(here.names).toEqual(['flow.yaml', 'report.txt', 'texts']);
   });
 
-  it('site: nothing is made twice', () => {
+  it('site: nothing is built twice', () => {
     const here = place();
     cpSync(join(root, 'examples', 'site'), here.dir, { recursive: true });
     expect(here.crore('run', 'flow.yaml').stdout).toContain('4 of 4 done in');
@@ -44,20 +44,20 @@ describe('docs/flows.md', () => {
     expect(here.read('out/about.html')).toContain('<p>Changed.</p>');
   });
 
-  it('primes: typed functions in processes', () => {
+  it('primes: typed functions in separate processes', () => {
     const here = place();
     const { status, stdout, stderr } = here.crore('run', join(root, 'examples', 'primes.ts'), '-j', '2');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain('shown | 78498 primes');
   });
 
-  it('chain: results by id', () => {
+  it('chain: results by node id', () => {
     const { status, stdout, stderr } = place().crore('run', join(root, 'examples', 'chain.ts'), '--inline');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toContain('shown | the longest: that is the question');
   });
 
-  it('names every option of crore run', () => {
+  it('documents every option of crore run', () => {
     const { stdout } = place().crore('run', '--help');
     const known = [...stdout.matchAll(/--([a-z-]+)/g)]
       .map(([, name]) => name!)

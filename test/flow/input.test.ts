@@ -7,7 +7,7 @@ import { place } from './support.js';
 
 const SPEC = { work: { kind: 'shell', run: 'true' }, options: DEFAULT_OPTIONS } as const;
 
-describe('a flow that makes no sense is refused with its place', () => {
+describe('an invalid flow is refused with the location of the error', () => {
   it.each([
     ['empty', 'f.yaml', '', /f\.yaml: the file is empty/],
     ['only spaces', 'f.json', ' \n', /f\.json: the file is empty/],
@@ -96,15 +96,15 @@ describe('a flow that makes no sense is refused with its place', () => {
     await expect(readSource(source)).rejects.toThrow(message);
   });
 
-  it('a missing file and no file at all', async () => {
+  it('a missing file, and no file argument at all', async () => {
     await expect(readSource({ file: '/nowhere/f.yaml' })).rejects.toThrow('no such file');
     await expect(readSource({ file: '/nowhere/f.mjs' })).rejects.toThrow('no such file');
     await expect(readSource({})).rejects.toThrow('which flow');
   });
 });
 
-describe('a flow is read', () => {
-  it('from tables in any order, with quotes, line breaks and a byte order mark', async () => {
+describe('reading a flow', () => {
+  it('accepts tables in any order, with quotes, line breaks and a byte order mark', async () => {
     const here = place();
     const workload = here.write('w.csv', '\uFEFFcommand,id\r\n"echo ""hi"",\nthere",a\r\n\r\ntrue,b\r\n');
     const schedule = here.write('s.csv', 'to,from\nb,a\n');
@@ -114,7 +114,7 @@ describe('a flow is read', () => {
     expect([...graph.order]).toEqual([0, 1]);
   });
 
-  it('with every option, and is the same when written down and read again', async () => {
+  it('supports every option, and round-trips through its written form', async () => {
     const here = place();
     const text = `name: all
 env: { LANG: C }
@@ -145,7 +145,7 @@ nodes:
     expect(again.upPolicies).toEqual(graph.upPolicies);
   });
 
-  it('though it is a chain, a fan or a lattice of a hundred thousand', () => {
+  it('handles a chain, a fan and a lattice of a hundred thousand nodes', () => {
     const size = 100_000;
     for (const shape of ['chain', 'fan-in', 'circle']) {
       const draft = new GraphBuilder((id) => id);

@@ -22,7 +22,7 @@ describe.each(STORES)('the journal on %s', (_name, fresh) => {
     ...BY,
   });
 
-  it('keeps ends in order and exactly, whatever the ids and values', async () => {
+  it('keeps node ends exactly and in order, whatever their ids and values', async () => {
     const journal = await openJournal(store.url);
     await journal.begin(info('exact'), '{"nodes":{}}');
     const ends = [
@@ -52,7 +52,7 @@ describe.each(STORES)('the journal on %s', (_name, fresh) => {
     await reader.close();
   });
 
-  it('has one holder: a runner that was replaced can write nothing more', async () => {
+  it('has one holder: a runner that was replaced cannot write any more', async () => {
     const [first, second] = [await openJournal(store.url), await openJournal(store.url)];
     await first.begin(info('held'), '');
     await first.write([end('a')]);
@@ -70,7 +70,7 @@ describe.each(STORES)('the journal on %s', (_name, fresh) => {
     await second.close();
   });
 
-  it('tells the holder to cancel, cancels what nobody holds, and forgets', async () => {
+  it('tells the holder to cancel, cancels a flow without a holder, and forgets a flow', async () => {
     const [runner, other] = [await openJournal(store.url), await openJournal(store.url)];
     await runner.begin(info('asked'), '');
     expect(await other.cancel('asked')).toBe(true);
@@ -85,7 +85,7 @@ describe.each(STORES)('the journal on %s', (_name, fresh) => {
     await other.close();
   });
 
-  it('remembers nodes from run to run', async () => {
+  it('remembers nodes between runs', async () => {
     const journal = await openJournal(store.url);
     const memory = { key: 'k', parts: { command: 'c' }, digest: 'd', seconds: 1.5, at: 7, value: [1] };
     await journal.remember('flow', [

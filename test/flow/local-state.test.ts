@@ -22,7 +22,7 @@ const idsOf = async (journal: FileJournal) => (await journal.ends()).map(({ id }
 describe('the journal of a private flow', () => {
   const base = () => join(place().dir, 'f.run');
 
-  it('keeps ends in order and exactly, over several runners', async () => {
+  it('keeps node ends exactly and in order, across several runners', async () => {
     const path = base();
     const ends = [
       end('a', { value: { deep: [null, 'é\n'] } }),
@@ -43,7 +43,7 @@ describe('the journal of a private flow', () => {
     expect(await third.ends()).toEqual(ends);
   });
 
-  it('has one holder: others are refused, and one that was replaced can write nothing more', async () => {
+  it('has one holder: others are refused, and a replaced runner cannot write any more', async () => {
     const path = base();
     const [first, second, third] = [new FileJournal(path), new FileJournal(path), new FileJournal(path)];
     await first.list();
@@ -52,7 +52,7 @@ describe('the journal of a private flow', () => {
     expect(await second.isHeld()).toBe(true);
     expect(await second.takeOver('f-1', THERE, false)).toBe(false);
     expect(await second.takeOver('f-1', THERE, true)).toBe(true);
-    // The third one has seen the same dead runner, but came later.
+    // The third journal saw the same dead runner, but came later.
     expect(await third.takeOver('f-1', THERE, true)).toBe(false);
     await expect(third.begin(INFO)).rejects.toMatchObject({ code: 'FLOW_BUSY' });
     expect(() => first.write([end('zombie')])).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }));
@@ -62,7 +62,7 @@ describe('the journal of a private flow', () => {
     expect(await idsOf(third)).toEqual([]);
   });
 
-  it('is free again when its runner has not been heard of for a while', async () => {
+  it('is released when its runner has not renewed it for a while', async () => {
     const path = base();
     const [first, second] = [new FileJournal(path), new FileJournal(path)];
     await first.list();
@@ -76,7 +76,7 @@ describe('the journal of a private flow', () => {
     expect(await second.isHeld()).toBe(true);
   });
 
-  it('reads up to half a line, and begins anew with a file of its own', async () => {
+  it('ignores an incomplete last line, and starts a new flow in a new file', async () => {
     const path = base();
     const [first, second, third] = [new FileJournal(path), new FileJournal(path), new FileJournal(path)];
     await first.list();
@@ -94,7 +94,7 @@ describe('the journal of a private flow', () => {
 });
 
 describe('a private flow', () => {
-  it('that was begun alone goes on with workers, and the other way round', { timeout: 120_000 }, () => {
+  it('started without workers can be resumed with workers, and vice versa', { timeout: 120_000 }, () => {
     const here = place();
     const nodes = logging({ a: [], b: ['a'], c: ['b'], d: ['c'] }).nodes;
     const failing = (id: string) => ({ ...nodes, [id]: { ...nodes[id], run: 'false' } });
@@ -111,7 +111,7 @@ describe('a private flow', () => {
     expect(here.names).toEqual(['f.json', 'log']);
   });
 
-  it('names the file that it cannot read', () => {
+  it('names the file that cannot be read', () => {
     const here = place();
     here.write('f.json', { nodes: { a: { run: 'echo ran >> log' } } });
     mkdirSync(join(here.dir, '.crore', 'f.json.run1'), { recursive: true });
@@ -121,13 +121,13 @@ describe('a private flow', () => {
     expect(here.read('log')).toBe('');
   });
 
-  it('keeps each end in a file before what needs it starts', async () => {
+  it('writes each node end to a file before its dependents start', async () => {
     const here = place();
     here.write('f.json', {
       nodes: { a: { run: 'true' }, b: { run: 'cat .crore/f.json.run1 > seen; sleep 60', needs: ['a'] } },
     });
     const running = here.start('run', 'f.json', '-q');
-    await until('b to run', () => here.read('seen').includes('\n'));
+    await until('node b to run', () => here.read('seen').includes('\n'));
     expect(here.lines('seen')).toHaveLength(2);
     expect(JSON.parse(here.lines('seen')[1]!)[0].slice(0, 3)).toEqual(['a', 1, 1]);
     await running.kill('SIGKILL');

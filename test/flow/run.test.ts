@@ -57,7 +57,7 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     );
   });
 
-  it('hands results on, renames, maps over a list, and waits for all parts', async () => {
+  it('passes results on, renames them, maps over a list, and waits for all parts', async () => {
     const list = node(() => [1, 2, 3]);
     const twice = map(list, (item) => item * 2);
     const sum = node({ needs: { numbers: twice } }, ({ numbers }) => numbers.reduce((a, b) => a + b, 0));
@@ -68,7 +68,7 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     expect(report.state).toBe('done');
   });
 
-  it('stops at a failure, but runs what waits for any end; goes on when told to', async () => {
+  it('stops at a failure, except for nodes that need any end; continues with keepGoing', async () => {
     const build = (extra: Asked = {}) => {
       const nodes = {
         a: node(() => 1),
@@ -107,7 +107,7 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     expect(going.state).toBe('failed');
   });
 
-  it('retries behind nodes that were ready before; Fatal is not retried', async () => {
+  it('retries after nodes that were ready before; Fatal is not retried', async () => {
     const order: string[] = [];
     let tries = 0;
     const nodes = {
@@ -127,12 +127,12 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     expect(report.results.flaky).toBe(3);
     expect(report.states.hopeless).toBe('failed');
     expect(order.filter((id) => id === 'hopeless')).toHaveLength(1);
-    // The timer of a retry may ring between two nodes, but it never comes before those that were ready.
+    // The timer of a retry may fire between two nodes, but the retry never runs before nodes that were already ready.
     expect(order[0]).toBe('flaky');
     expect(order.slice(-2)).toEqual(['flaky', 'flaky']);
   });
 
-  it('ends also when a failure stops it while other nodes wait for their next attempt, or are parts of a list', async () => {
+  it('ends on a failure even while other nodes await a retry or are parts of a list', async () => {
     const fail = () => {
       throw new Error('broken');
     };
@@ -154,7 +154,7 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     }
   });
 
-  it('ends at a timeout, and when it is told to', async () => {
+  it('ends at a timeout and when aborted', async () => {
     const late = node(
       { timeout: 30 },
       (_needs, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
@@ -179,14 +179,14 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     expect((await running).states).toEqual({ one: 'cancelled', two: 'cancelled' });
   });
 
-  it('an empty flow succeeds', async () => {
+  it('succeeds when empty', async () => {
     expect(await run(flow({}, { name: name() }), { store: store() })).toMatchObject({
       state: 'done',
       counts: { done: 0 },
     });
   });
 
-  it('takes up where it ended: what is done stays done', async () => {
+  it('resumes where it ended: finished nodes do not run again', async () => {
     if (!store()) return;
     const calls: string[] = [];
     let broken = true;
@@ -209,10 +209,10 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     expect([...calls].sort()).toEqual(['last', 'list', 'part 1', 'part 2', 'part 3']);
     const third = await run(made, { store: store(), resume: true });
     expect(third).toMatchObject({ state: 'done', results: { parts: [1, 2, 3], last: 3 } });
-    expect(calls.filter((id) => id === 'list')).toHaveLength(1); // it is done: nothing runs again
+    expect(calls.filter((id) => id === 'list')).toHaveLength(1); // the flow is done: nothing runs again
   });
 
-  it('a result that cannot be written down fails its node where it must be', async () => {
+  it('fails a node whose result cannot be serialized, where it has to be', async () => {
     const report = await run(flow({ big: node(() => 1n), loop: node(() => ({ f: () => 1 })) }, { name: name() }), {
       store: store(),
       keepGoing: true,
@@ -221,7 +221,7 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
     expect(report.states.loop).toBe('done');
   });
 
-  it('a node is a job of any queue', async () => {
+  it('runs a node as a job of any queue', async () => {
     const url = store();
     if (!url) return;
     const crore = await open(url, { onError: () => {} });
@@ -243,7 +243,7 @@ describe.each(STORES)('a flow on %s', (_name, fresh) => {
 });
 
 describe('the first failure', () => {
-  it('gives up what rests until its next attempt, and parts that wait', async () => {
+  it('cancels nodes that await a retry, and pending parts', async () => {
     const started: string[] = [];
     const say = (id: string, fails: boolean) => () => {
       started.push(id);
@@ -263,7 +263,7 @@ describe('the first failure', () => {
     expect(errors).toEqual({ each: 'each[1]: two' });
   });
 
-  it('leaves all parts to run where the flow keeps going', async () => {
+  it('lets all parts run with keepGoing', async () => {
     const ran: number[] = [];
     const list = node(() => [1, 2, 3]);
     const each = map(list, { retries: 1, backoff: 1 }, (item, { attempt }) => {
@@ -276,8 +276,8 @@ describe('the first failure', () => {
   });
 });
 
-describe('the typed flow', () => {
-  it('knows the types of upstream results', () => {
+describe('a typed flow', () => {
+  it('infers the types of upstream results', () => {
     const a = node(() => 1);
     const s = node(async () => 'text');
     const b = node({ needs: { a, s } }, ({ a, s }) => {
@@ -314,7 +314,7 @@ describe('the typed flow', () => {
     await expect(run(make() as ReturnType<typeof flow>)).rejects.toThrow(message);
   });
 
-  it('refuses options it does not know', async () => {
+  it('refuses unknown options', async () => {
     await expect(run(flow({}), { paralell: 3 } as never)).rejects.toThrow("unknown option 'paralell'");
     await expect(run(flow({}), { concurrency: 0 })).rejects.toThrow('concurrency');
     await expect(run({} as never)).rejects.toMatchObject({ code: 'BAD_FLOW' });
@@ -322,15 +322,15 @@ describe('the typed flow', () => {
   });
 });
 
-describe('a flow in the hands of one runner', () => {
-  it('refuses a second one while the first lives, and is cancelled from outside', async () => {
+describe('a flow held by one runner', () => {
+  it('refuses a second runner while the first lives, and can be cancelled from outside', async () => {
     const here = place();
     const { openJournal } = await import('../../dist/flow/journal/open.js');
     const url = `sqlite:${here.dir}/x.db`;
     const hanging = flow({ one: node(() => new Promise(() => {})) }, { name: 'held' });
     const first = run(hanging, { store: url });
     const journal = await openJournal(url);
-    const info = (await until('the flow to begin', async () => (await journal.list())[0]))!;
+    const info = (await until('the flow to start', async () => (await journal.list())[0]))!;
     expect(await journal.takeOver(info.id, { host: 'h', pid: 1 }, false)).toBe(false);
     expect(await journal.cancel(info.id)).toBe(true);
     expect((await first).state).toBe('cancelled');

@@ -41,7 +41,7 @@ const dag = fc.integer({ min: 2, max: 30 }).chain((size) =>
 );
 
 describe('the scheduler', () => {
-  it('runs any graph to its end: in order, each node once, every node terminal, dependents by their policy', () => {
+  it('runs any graph to its end: in order, each node once, all nodes terminal, policies respected', () => {
     fc.assert(
       fc.property(dag, ({ size, edges: any, fails, slots, keepGoing, seed }) => {
         const edges = any.map(([a, b, policy]): Edge => [Math.min(a, b), Math.max(a, b), policy]);
@@ -89,7 +89,7 @@ describe('the scheduler', () => {
     );
   });
 
-  it('takes the longest remaining path first, by recorded seconds when there are any; priority before both', () => {
+  it('picks by priority, then by the longest remaining path, weighted by recorded seconds if known', () => {
     const edges: Edge[] = [
       [0, 2, 'success'],
       [2, 3, 'success'],
@@ -114,7 +114,7 @@ describe('the scheduler', () => {
     expect(first(graphOf(4, edges, [{}, { priority: 1 }]))).toBe(1);
   });
 
-  it('prefers, among nodes of equal paths, the one further down: it may be the long one at the end of its path', () => {
+  it('prefers, among equal paths, the node further along: it may be the long one of its path', () => {
     const graph = graphOf(5, [[3, 4, 'success']]);
     const scheduler = new NodeScheduler(graph, computeWeights(graph), 1);
     scheduler.begin();
@@ -128,7 +128,7 @@ describe('the scheduler', () => {
     expect(order).toEqual([3, 4, 0, 1, 2]);
   });
 
-  it('starts no more than the tokens allow, lets smaller nodes pass, but not for ever', () => {
+  it('respects the available tokens, lets smaller nodes overtake, but never starves a large one', () => {
     const options: Partial<NodeOptions>[] = [
       { cpu: 1 },
       { cpu: 3, priority: 5 },
@@ -137,7 +137,7 @@ describe('the scheduler', () => {
     const graph = graphOf(202, [], options);
     const scheduler = new NodeScheduler(graph, computeWeights(graph), 3);
     scheduler.begin();
-    expect(scheduler.next()).toBe(1); // three slots: all of them
+    expect(scheduler.next()).toBe(1); // it needs all three slots
     expect(scheduler.next()).toBe(-1);
     const other = new NodeScheduler(
       graphOf(202, [], options),
@@ -162,7 +162,7 @@ describe('the scheduler', () => {
     expect(started).toBeLessThan(100);
   });
 
-  it('counts tokens of any name, and a node that wants more than there are gets all', () => {
+  it('counts tokens of any name, and gives all of them to a node that asks for more than exist', () => {
     const options = [{ tokens: { gpu: 1 } }, { tokens: { gpu: 1 } }, { tokens: { gpu: 9 } }, {}];
     const scheduler = new NodeScheduler(graphOf(4, [], options, { gpu: 1 }), new Float64Array(4), 10);
     scheduler.begin();

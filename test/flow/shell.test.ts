@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { CapturedOutput } from '../../dist/flow/executors/captured-output.js';
 import { place } from './support.js';
 
-describe('what a command prints', () => {
-  it('is its own on both streams, however much it is and however it ends', () => {
+describe('the output of a command', () => {
+  it('is attributed to its node on both streams, whatever its size and exit code', () => {
     const here = place();
     const count = 60;
     const nodes = Object.fromEntries(
@@ -29,7 +29,7 @@ describe('what a command prints', () => {
 });
 
 describe('a command', () => {
-  it('changes nothing for those after it, also where it is a single word of the shell', () => {
+  it('does not affect later commands, even if it is a shell builtin or keyword', () => {
     const here = place();
     const words = [
       'cd /',
@@ -78,7 +78,7 @@ describe('a command', () => {
     expect([ends.get('w1')?.exit, ends.get('w19')?.exit]).toEqual([3, 4]);
   });
 
-  it('as plain as it may be, has its variables, its own input and its exit code', () => {
+  it('in its simplest form gets its variables, its own stdin and its exit code', () => {
     const here = place();
     const print = here.write('print.sh', '#!/bin/sh\necho "$CRORE_NODE $CRORE_RESULT_a $# $2 $(cat)"; exit $3\n');
     chmodSync(print, 0o755);
@@ -105,7 +105,7 @@ describe('a command', () => {
     expect(stdout).toMatch(/^failed {2}missing .*: .*missing\.sh.*$/m);
   });
 
-  it('is looked up anew each time: a node may put a program in the place of another', () => {
+  it('is looked up in PATH each time: a node may install a program that shadows another', () => {
     const here = place();
     for (const dir of ['one', 'two']) mkdirSync(join(here.dir, dir));
     chmodSync(here.write('two/tool', '#!/bin/sh\necho two\n'), 0o755);
@@ -120,21 +120,21 @@ describe('a command', () => {
   });
 });
 
-describe('the end of what is captured', () => {
+describe('the end marker of captured output', () => {
   const captured = (...chunks: string[]) => {
     const all = new CapturedOutput('\0mark ');
     for (const chunk of chunks) all.add(Buffer.from(chunk));
     return { exit: all.exit, text: all.text };
   };
 
-  it('is where the mark is, in however many pieces it comes', () => {
+  it('is found however the output is split into chunks', () => {
     const whole = 'a\nb\0mark 17\n';
     for (let at = 0; at <= whole.length; at++)
       expect(captured(whole.slice(0, at), whole.slice(at))).toEqual({ exit: 17, text: 'a\nb' });
     expect(captured(whole.slice(0, -1))).toEqual({ exit: undefined, text: 'a\nb\0mark 17' });
   });
 
-  it('is there also when something that was left running prints behind it', () => {
+  it('is found even if a background process prints after it', () => {
     expect(captured('a\0mark 0\nlate')).toEqual({ exit: 0, text: 'a' });
     expect(captured('a\0mark 0\nlate\n')).toEqual({ exit: 0, text: 'a' });
   });

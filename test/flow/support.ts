@@ -8,7 +8,7 @@ import { afterAll, afterEach } from 'vitest';
 import type { NodeEnd } from '../../dist/flow/graph/node-spec.js';
 import { isAlive, until } from '../support/wait.js';
 
-/** The end of a node that went well, but for what is given. */
+/** The end of a successful node, with these overrides. */
 export const end = (id: string, rest: Partial<NodeEnd> = {}): NodeEnd => ({
   id,
   state: 'done',
@@ -21,7 +21,7 @@ export const end = (id: string, rest: Partial<NodeEnd> = {}): NodeEnd => ({
 
 export const bin = fileURLToPath(new URL('../../bin/crore', import.meta.url));
 
-/** A directory of the test's own, with its files; removed after each test. */
+/** A temporary directory with its files, removed after each test. */
 export class Place {
   readonly dir = mkdtempSync(join(tmpdir(), 'crore-flow-'));
 
@@ -54,7 +54,7 @@ export class Place {
     return { status, stdout, stderr };
   }
 
-  /** Starts it and lets it run. */
+  /** Starts the command without waiting for it. */
   start(...args: string[]): Running {
     const running = new Running(args, this.dir);
     started.push(running);
@@ -62,7 +62,7 @@ export class Place {
   }
 }
 
-/** What commands remember for their user. */
+/** The per-user state of commands. */
 const state = mkdtempSync(join(tmpdir(), 'crore-state-'));
 afterAll(() => rmSync(state, { recursive: true, force: true }));
 
@@ -77,7 +77,7 @@ export class Running {
   stderr = '';
 
   constructor(args: string[], cwd: string) {
-    // A session of its own, as a second machine would be.
+    // In its own session, like on a second machine.
     this.child = spawn(process.execPath, [bin, ...args], {
       cwd,
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -123,13 +123,13 @@ afterEach(async () => {
   for (const { dir } of places.splice(0)) rmSync(dir, { recursive: true, force: true });
 });
 
-/** Waits until these processes are gone. */
+/** Waits until these processes have ended. */
 export async function gone(pids: readonly number[]): Promise<void> {
   const alive = () => pids.filter((pid) => isAlive(pid, (file) => readFileSync(file, 'utf8')));
-  await until(`processes ${pids.join()} to be gone`, () => alive().length === 0);
+  await until(`processes ${pids.join()} to end`, () => alive().length === 0);
 }
 
-/** A graph of commands that write their id into the file `log`. */
+/** A graph of commands that append their id to the file `log`. */
 export function logging(edges: Record<string, string[]>): { nodes: Record<string, { run: string; needs: string[] }> } {
   const nodes = Object.entries(edges).map(([id, needs]) => [id, { run: `echo ${id} >> log`, needs }]);
   return { nodes: Object.fromEntries(nodes) };

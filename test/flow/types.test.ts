@@ -1,27 +1,27 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { Flow, flow, job, map, node, run, sh } from '../../dist/flow/index.js';
 
-/** What stands behind a comment that expects an error is checked by `tsc -p test`; here it is made, and not run. */
-describe('ids in a flow', () => {
+/** `tsc -p test` checks the lines below each comment that expects an error; here they are built but not run. */
+describe('node ids in a flow', () => {
   const a = node(() => 1);
   const list = node(() => ['x', 'y']);
 
-  it('must be those of its nodes', () => {
-    // @ts-expect-error there is no node 'z': nothing else says so where the function takes nothing
+  it('must exist', () => {
+    // @ts-expect-error there is no node 'z': nothing else reports it if the function takes no arguments
     flow({ a, b: node({ needs: ['z'] }, () => 1) });
-    // @ts-expect-error of two, one is there
+    // @ts-expect-error one of the two exists
     flow({ a, b: node({ needs: ['a', 'z'] }, ({ a }: { a: number; z: number }) => a) });
     // @ts-expect-error with a policy
     flow({ a, b: node({ needs: { z: 'finished' } }, () => 1) });
-    // @ts-expect-error of a command
+    // @ts-expect-error for a command
     flow({ a, b: sh('x', { needs: ['z'] }) });
-    // @ts-expect-error of a command, with a policy
+    // @ts-expect-error for a command, with a policy
     flow({ a, b: sh('x', { needs: { a: 'success', z: 'finished' } }) });
-    // @ts-expect-error of a job
+    // @ts-expect-error for a job
     flow({ a, b: job('mails', null, { needs: ['z'] }) });
-    // @ts-expect-error of a list
+    // @ts-expect-error for a list
     flow({ a, b: map('z', () => 1) });
-    // @ts-expect-error of a list for a command
+    // @ts-expect-error for a list of a command
     flow({ a, b: sh('x', { map: 'z' }) });
     const good = flow({
       a,
@@ -34,7 +34,7 @@ describe('ids in a flow', () => {
       d: sh('x', { needs: ['a', 'b'], map: 'list' }),
       e: job('mails', null, { needs: { d: 'finished' } }),
       f: map('list', () => 1),
-      // Where the type of the result is said, ids are checked when the flow is run.
+      // Where the result type is given explicitly, ids are checked when the flow is run.
       g: sh<string>('x', { needs: ['a'] }),
     });
     expectTypeOf<(typeof good)['results']['f']>().toEqualTypeOf<number[]>();
@@ -50,7 +50,7 @@ describe('ids in a flow', () => {
 });
 
 describe('a chain', () => {
-  it('knows the types of results from their ids', async () => {
+  it('infers the types of results from their ids', async () => {
     const chain = flow()
       .node('a', () => 20)
       .node('b', ['a'], ({ a }) => {
@@ -77,23 +77,23 @@ describe('a chain', () => {
     expect({ state, ...results }).toMatchObject({ state: 'done', b: '21', shown: 21, all: [10, 10.5] });
   });
 
-  it('refuses what it does not know, by type', () => {
+  it('rejects unknown ids and wrong types at compile time', () => {
     const one = flow().node('a', () => 1);
     // @ts-expect-error there is no 'z'
     one.node('b', ['z'], () => 1);
-    // @ts-expect-error it takes a number
+    // @ts-expect-error the function takes a number
     one.node('b', ['a'], ({ a }: { a: string }) => a);
-    // @ts-expect-error it did not ask for 'a'
+    // @ts-expect-error the node does not need 'a'
     one.node('b', [], ({ a }) => a);
     // @ts-expect-error there is no 'z' to map over
     one.map('b', 'z', () => 1);
-    // @ts-expect-error nor for a command to need
+    // @ts-expect-error there is no 'z' for a command to need
     one.add('b', sh('x', { needs: ['z'] }));
-    // @ts-expect-error a is there already
+    // @ts-expect-error a exists already
     expect(() => one.node('a', () => 2)).toThrow("node 'a' is there twice");
   });
 
-  it('is a flow like any other: checked by the same rules, and never changed', async () => {
+  it('is an ordinary flow: validated by the same rules, and immutable', async () => {
     const start = flow({ a: node(() => 1) }, { name: 'named' });
     const [two, three] = [start.node('b', ['a'], () => 2), start.node('b', ['a'], () => 3)];
     expect([start, two, three].map(({ nodes }) => Object.keys(nodes))).toEqual([['a'], ['a', 'b'], ['a', 'b']]);

@@ -9,7 +9,7 @@ const jsonLines = (text: string) =>
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-/** A wide graph whose commands log their id, and a node behind all of them. */
+/** A wide graph whose commands log their id, and a node that depends on all of them. */
 function wide(here: Place, width: number, body = 'true'): void {
   const nodes: Record<string, object> = {};
   for (let i = 0; i < width; i++) nodes[`n${i}`] = { run: `echo n${i} >> log; ${body}` };
@@ -26,7 +26,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
   const worker = (here: Place, ...args: string[]) =>
     here.start('worker', '--store', store.url, '--lease', '2s', '--idle', '30s', ...args);
 
-  it('share the nodes, two process groups as two machines would be, and end by themselves', async () => {
+  it('share the nodes, also from two process groups, and end by themselves', async () => {
     const here = place();
     wide(here, 40, 'sleep 0.05');
     const workers = [worker(here, '-j', '2', '--idle', '1s'), worker(here, '-j', '2', '--idle', '1s')];
@@ -40,7 +40,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     for (const one of workers) expect(await one.exit()).toBe(0);
   });
 
-  it('a worker killed -9 takes nothing with it: its nodes run elsewhere, its commands are gone', async () => {
+  it('lose nothing when one is killed with SIGKILL: its nodes run elsewhere, its commands end', async () => {
     const here = place();
     here.write('f.json', {
       nodes: {
@@ -60,7 +60,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     expect(await other.exit()).toBe(0);
   });
 
-  it('the runner killed -9: what its workers finish meanwhile does not run again', async () => {
+  it('keep the results they finish after the runner is killed with SIGKILL', async () => {
     const here = place();
     here.write('f.json', {
       nodes: {
@@ -103,7 +103,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     await gone(names.map((name) => Number(name.split(':').at(-1))));
   });
 
-  it('a limit of time counts from the start of the command, not from when it was offered', async () => {
+  it('measure a timeout from the start of the command, not from when it was offered', async () => {
     const here = place();
     const nodes = {
       slow: { run: 'sleep 600', timeout: '300ms' },
@@ -119,7 +119,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     expect(await helper.exit()).toBe(0);
   });
 
-  it('launched workers are gone when the runner is killed -9', async () => {
+  it('end when the runner that launched them is killed with SIGKILL', async () => {
     const here = place();
     here.write('f.json', { nodes: { a: { run: 'echo $PPID > pid; sleep 600' } } });
     const running = here.start('run', 'f.json', '-j', '1', '--store', store.url, '--launcher', 'env');
@@ -128,7 +128,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     await gone([pid]);
   });
 
-  it('functions of a module run in a worker that has joined', async () => {
+  it('run the functions of a module', async () => {
     const here = place();
     const library = new URL('../../dist/flow/index.js', import.meta.url).href;
     here.write(
@@ -143,7 +143,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     expect(await helper.exit()).toBe(0);
   });
 
-  it('flows are listed, shown, drawn, cancelled and retried', async () => {
+  it('support listing, showing, drawing, cancelling and retrying flows', async () => {
     const here = place();
     const at = ['--store', store.url];
     here.write(
@@ -170,25 +170,25 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     }
     here.write('hang.yaml', 'name: hanging\nnodes:\n  a: { run: "touch up; sleep 600" }\n');
     const running = here.start('run', 'hang.yaml', ...at);
-    await until('it to run', () => here.names.includes('up'));
+    await until('the flow to run', () => here.names.includes('up'));
     const hanging = jsonLines(here.crore('flow', 'ls', ...at, '--json').stdout).find(({ name }) => name === 'hanging')!;
     expect(here.crore('flow', 'cancel', String(hanging.id), ...at).status).toBe(0);
     expect(await running.exit()).toBe(130);
   });
 });
 
-describe('workers that cannot be had', () => {
+describe('workers that cannot be started', () => {
   it.each([
     ['a launcher that fails', 'sh -c "echo no route to host >&2; exit 255" #', 'no route to host'],
     ['a launcher that is not there', '/nowhere/launch', 'not found'],
     ['a worker that dies at start', 'env NODE_OPTIONS=--no-such-option', 'no-such-option'],
-  ])('%s is named, and nothing is left hanging', (_what, launcher, words) => {
+  ])('%s is reported, and nothing hangs', (_what, launcher, words) => {
     const here = place();
     wide(here, 3);
     const { status, stdout, stderr } = here.crore('run', 'f.json', '-j', '2', '--launcher', launcher);
     expect(status).toBe(69);
     expect(stderr).toContain('launcher');
     expect(`${stdout}${stderr}`).toContain(words);
-    expect(here.names).toEqual(['f.json']); // nothing ran, nothing stays
+    expect(here.names).toEqual(['f.json']); // nothing ran, and no state is left
   });
 });

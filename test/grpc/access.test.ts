@@ -32,7 +32,7 @@ function dial(
   return lakh;
 }
 
-/** The server still does what it is there for. */
+/** The server still serves producers and workers. */
 async function expectAlive(server: TestServer): Promise<void> {
   const lakh = dial(server.address);
   await lakh.work('alive', [{ id: 'x', name: 'alive' }]);
@@ -46,7 +46,7 @@ const frame = (bytes: Buffer, flag = 0) => {
   return Buffer.concat([head, bytes]);
 };
 
-/** One call with these very bytes; its status. */
+/** The status of one call with exactly these bytes. */
 async function raw(
   server: TestServer,
   path: string,
@@ -75,7 +75,7 @@ async function raw(
   return all as Record<string, string>;
 }
 
-describe('bad input gets a status and the server lives', () => {
+describe('bad input gets a status and the server survives', () => {
   it.each([
     ['garbage', frame(Buffer.from([0xff, 0xff, 0xff, 0xff, 0x07, 0x01])), 3],
     ['a field that ends beyond the message', frame(Buffer.from([0x0a, 0x7f, 0x61])), 3],
@@ -102,7 +102,7 @@ describe('bad input gets a status and the server lives', () => {
     await expectAlive(server);
   });
 
-  it('a deadline of the caller is kept', async () => {
+  it('the deadline of a caller is respected', async () => {
     const server = await serve();
     const session = connectHttp2(`http://${server.address}`);
     cleanups.push(() => session.destroy());
@@ -113,7 +113,7 @@ describe('bad input gets a status and the server lives', () => {
     expect(trailers['grpc-status']).toBe('4');
   });
 
-  it('bytes that are no HTTP/2 at all close the connection and nothing else', async () => {
+  it('bytes that are not HTTP/2 close only their own connection', async () => {
     const server = await serve();
     const [host, port] = server.address.split(':');
     for (const text of [
@@ -144,10 +144,10 @@ describe('bad input gets a status and the server lives', () => {
     }
     await expectAlive(server);
     session.destroy();
-    await until('its workers are gone', async () => (await server.store.workers('q')).length === 0);
+    await until('the workers to be gone', async () => (await server.store.workers('q')).length === 0);
   });
 
-  it('a worker that never reads costs the others nothing, and the server no memory', async () => {
+  it('a worker that does not read costs other workers nothing, and the server no memory', async () => {
     const server = await serve();
     const lakh = dial(server.address);
     const session = connectHttp2(`http://${server.address}`);
@@ -167,19 +167,22 @@ describe('bad input gets a status and the server lives', () => {
     const reader = lakh.join('q');
     await reader.joined();
     await lakh.work('q', jobs);
-    // What the deaf one was dealt before its window was full stays with it; everything else reaches the reader.
-    await until('the rest arrived', async () => {
+    // What the worker that does not read was sent before its window was full stays with it; the reader gets the rest.
+    await until('the rest to arrive', async () => {
       const { ready, active } = await server.store.count('q');
       return ready === 0 && reader.jobs.length > 2_000 && active < 1_600;
     });
     stream.close();
-    await until('what it never got is given to the other', async () => (await server.store.count('q')).active === 0);
+    await until(
+      'what it never received to be given to the other',
+      async () => (await server.store.count('q')).active === 0,
+    );
   });
 
-  it('a client that vanishes without a goodbye is noticed', async () => {
+  it('a client that disappears without closing its connection is noticed', async () => {
     const server = await serve({ keepalive: { every: 100, timeout: 100 } });
     const [host, port] = server.address.split(':');
-    // It opens a connection and then never answers anything, pings included.
+    // It opens a connection and then never answers anything, not even pings.
     const socket = connect(Number(port), host);
     cleanups.push(() => socket.destroy());
     socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
@@ -190,7 +193,7 @@ describe('bad input gets a status and the server lives', () => {
   });
 });
 
-describe('who may come in', () => {
+describe('access control', () => {
   const dir = mkdtempSync(join(tmpdir(), 'crore-tls-'));
   const file = (name: string) => join(dir, name);
   const read = (name: string) => readFileSync(file(name));
@@ -250,7 +253,7 @@ describe('who may come in', () => {
   });
   afterAll(() => rmSync(dir, { recursive: true }));
 
-  it('TLS: gRPC, HTTP/JSON and the library; plain text is turned away', async () => {
+  it('TLS: serves gRPC, HTTP/JSON and the library; plain text is refused', async () => {
     const server = await serve({ tls: { cert: read('server.pem'), key: read('server.key') } });
     const credentials = grpc.credentials.createSsl(read('ca.pem'));
     await dial(server.address.replace('127.0.0.1', 'localhost'), credentials).work('q', [{ id: 'a', name: 'q' }]);
@@ -265,7 +268,7 @@ describe('who may come in', () => {
     expect(JSON.stringify(server.logs)).not.toContain('PRIVATE KEY');
   });
 
-  it('mTLS: only clients of the authority', async () => {
+  it('mTLS: accepts only clients with a certificate of the authority', async () => {
     const tls = {
       cert: read('server.pem'),
       key: read('server.key'),
@@ -287,7 +290,7 @@ describe('who may come in', () => {
     expect(stranger.code).toBe(grpc.status.UNAVAILABLE);
   });
 
-  it('a bearer token for every call but health', async () => {
+  it('requires a bearer token for every call except health checks', async () => {
     const server = await serve({ token: 'secret-word' });
     const right = dial(server.address, undefined, {}, 'secret-word');
     await right.work('q', [{ id: 'a', name: 'q', reservation_time: seconds(60) }]);

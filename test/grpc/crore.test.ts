@@ -22,7 +22,7 @@ async function serve(
   return { ...server, client: createClient(Crore, createGrpcTransport({ baseUrl: `http://${server.address}` })) };
 }
 
-/** A worker's stream with what came in gathered. */
+/** The stream of a worker, with everything it received. */
 class Worker {
   readonly all: WorkResponse[] = [];
   error: unknown;
@@ -115,7 +115,7 @@ describe('crore.v1', () => {
     ],
     ['a negative reservation', { queue: 'q', jobs: [{ options: { reservation: { seconds: -1n } } }] }, 'BAD_DURATION'],
     ['an unknown upstream', { queue: 'q', jobs: [{ options: { needs: [{ id: 'nobody' }] } }] }, 'UNKNOWN_UPSTREAM'],
-  ])('refuses %s, and nothing is added', async (_what, request, code) => {
+  ])('refuses %s, and adds nothing', async (_what, request, code) => {
     const { client, store } = await serve();
     const error = await client.add(request).then(
       () => undefined,
@@ -125,7 +125,7 @@ describe('crore.v1', () => {
     expect((await store.count('q')).ready).toBe(0);
   });
 
-  it('refuses a piece of a token', async () => {
+  it('refuses a partial token', async () => {
     const { client, store } = await serve();
     await client.add({ queue: 'q', jobs: [{ id: 'a', ...json(1) }] });
     await store.join('q', 'w', { lease: 10_000, info: '' });
@@ -141,7 +141,7 @@ describe('crore.v1', () => {
     expect((await settle(token)).applied).toEqual([true]);
   });
 
-  it('a worker stream gets as many jobs as it has credit for, and settles them by token', async () => {
+  it('sends a worker stream as many jobs as it has credit for, and settles them by token', async () => {
     const { client, store } = await serve();
     await client.add({ queue: 'q', jobs: Array.from({ length: 5 }, (_x, i) => ({ id: `j${i}`, ...json(i) })) });
     await client.push({ queue: 'r', tasks: [Buffer.from('raw')] });
@@ -163,42 +163,42 @@ describe('crore.v1', () => {
       progress: [{ token: second!.token, progress: '0.5', log: 'half' }],
       credit: 2,
     });
-    await until('two answers', () => worker.settled.length === 2);
+    await until('two replies', () => worker.settled.length === 2);
     expect(worker.settled.every(({ applied }) => applied)).toBe(true);
     worker.send({ settle: [{ token: first!.token, outcome: { case: 'release', value: {} } }] });
-    await until('a stale one is refused', () => worker.settled[2]?.applied === false);
+    await until('a stale settlement to be refused', () => worker.settled[2]?.applied === false);
     expect((await store.get('q', [first!.id]))[0]).toMatchObject({ state: 'done', result: '"ok"' });
     expect((await store.get('q', [second!.id]))[0]).toMatchObject({ state: 'scheduled', error: 'no' });
     if (raw) worker.send({ settle: [{ token: raw.token, outcome: { case: 'fatal', value: { error: 'bad' } } }] });
     worker.end();
-    await until('a goodbye gives everything back', async () => (await store.count('q')).active === 0 && worker.over);
+    await until('a close to give everything back', async () => (await store.count('q')).active === 0 && worker.over);
     expect(worker.error).toBeUndefined();
   });
 
-  it('tells a worker stream of a cancelled job, and answers its beats', async () => {
+  it('notifies a worker stream of a cancelled job, and answers its heartbeats', async () => {
     const { client } = await serve();
     await client.add({ queue: 'q', jobs: [{ id: 'a', ...json(1) }] });
     const worker = new Worker(client);
     worker.send({ open: { queues: ['q'] }, credit: 1, heartbeat: true });
     await until('the job', () => worker.jobs.length === 1);
     expect((await client.cancel({ queue: 'q', ids: ['a'] })).cancelled).toEqual([true]);
-    await until('the news', () => worker.cancelled.length === 1);
+    await until('the cancellation', () => worker.cancelled.length === 1);
     expect(worker.cancelled).toEqual([worker.jobs[0]!.token]);
     expect(worker.all.some(({ heartbeat }) => heartbeat)).toBe(true);
   });
 
-  it('a worker stream that breaks off loses its jobs to others when its lease ends', async () => {
+  it('gives the jobs of a broken worker stream to others when its lease expires', async () => {
     const { client, store } = await serve({ sweep: 20 });
     await client.add({ queue: 'q', jobs: [{ id: 'a', ...json(1) }] });
     const worker = new Worker(client);
     worker.send({ open: { queues: ['q'], lease: { nanos: 600_000_000 } }, credit: 1 });
     await until('the job', () => worker.jobs.length === 1);
     worker.abort.abort();
-    await until('it is back', async () => (await store.get('q', ['a']))[0]?.state === 'ready');
+    await until('the job to be ready again', async () => (await store.get('q', ['a']))[0]?.state === 'ready');
     expect((await store.get('q', ['a']))[0]).toMatchObject({ crashes: 1, attempt: 0 });
   });
 
-  it('lists, retries and removes dead jobs; pauses and resumes', async () => {
+  it('lists, retries and removes dead jobs; pauses and resumes queues', async () => {
     const { client, store } = await serve();
     await client.add({ queue: 'q', jobs: ['a', 'b', 'c'].map((id) => ({ id, ...json(1) })) });
     const worker = new Worker(client);
@@ -207,21 +207,21 @@ describe('crore.v1', () => {
     worker.send({
       settle: worker.jobs.map(({ token }) => ({ token, outcome: { case: 'fatal', value: { error: 'x' } } })),
     });
-    await until('they are dead', async () => (await store.count('q')).dead === 3);
+    await until('the jobs to be dead', async () => (await store.count('q')).dead === 3);
     expect((await client.listDead({})).jobs.map(({ id }) => id).sort()).toEqual(['a', 'b', 'c']);
     expect((await client.removeDead({ queue: 'q', ids: ['a', 'nobody'] })).removed).toBe(1n);
     await client.pause({ queue: 'q' });
     expect((await client.retryDead({ queue: 'q' })).retried).toBe(2n);
     worker.send({ credit: 5, heartbeat: true });
-    await until('the answer', () => worker.all.some(({ heartbeat }) => heartbeat));
+    await until('the reply', () => worker.all.some(({ heartbeat }) => heartbeat));
     expect(await store.count('q')).toMatchObject({ ready: 2, active: 0, dead: 0 });
     await client.resume({ queue: 'q' });
-    await until('they run', () => worker.jobs.length === 5);
+    await until('the jobs to run', () => worker.jobs.length === 5);
   });
 });
 
 describe('crore.v1: limits and schedules', () => {
-  it('schedules, lists, runs and removes', async () => {
+  it('adds, lists, runs and removes schedules', async () => {
     const { client, store } = await serve();
     const { schedule } = await client.schedule({
       name: 'nightly',
@@ -241,7 +241,7 @@ describe('crore.v1: limits and schedules', () => {
     await expect(client.putSchedule({ schedule: { name: 'x', queue: 'q', definition: '{}' } })).rejects.toThrow('read');
   });
 
-  it('sets and tells the limits of a queue', async () => {
+  it('sets and returns the limits of a queue', async () => {
     const { client, store } = await serve();
     const limits = {
       queue: { concurrency: 1n, rate: { count: 5n, per: { seconds: 1n } } },
@@ -258,7 +258,7 @@ describe('crore.v1: limits and schedules', () => {
 });
 
 describe('health, HTTP/JSON and shutdown', () => {
-  it('answers health checks, and says NOT_SERVING before it goes', async () => {
+  it('answers health checks, and reports NOT_SERVING before it shuts down', async () => {
     const server = await serve();
     const health = createClient(Health, createGrpcTransport({ baseUrl: `http://${server.address}` }));
     expect((await health.check({})).status).toBe(Serving.SERVING);
@@ -272,19 +272,19 @@ describe('health, HTTP/JSON and shutdown', () => {
     await server.client.add({ queue: 'q', jobs: [json(1)] });
     const worker = new Worker(server.client);
     worker.send({ open: { queues: ['q'] }, credit: 1 });
-    await until('a job in hand', () => worker.jobs.length === 1);
+    await until('an active job', () => worker.jobs.length === 1);
     const closing = server.close();
-    await until('the warning', () => seen.length === 2);
+    await until('the NOT_SERVING status', () => seen.length === 2);
     expect(seen).toEqual([Serving.SERVING, Serving.NOT_SERVING]);
-    // What is in hand may still be settled, and then the stream ends.
+    // Active jobs can still be settled, and then the stream ends.
     worker.send({ settle: [{ token: worker.jobs[0]!.token, outcome: { case: 'done', value: {} } }] });
-    await until('the answer', () => worker.settled[0]?.applied);
-    await until('the end', () => worker.over);
+    await until('the reply', () => worker.settled[0]?.applied);
+    await until('the stream to end', () => worker.over);
     await closing;
     await watching;
   });
 
-  it('the same calls answer to curl', async () => {
+  it('serves the same calls to curl', async () => {
     const { http, store } = await serve();
     const post = (call: string, body: object, headers = {}) =>
       fetch(`${http}/crore.v1.Crore/${call}`, {
@@ -322,12 +322,12 @@ describe('a server and its store', () => {
     expect(await statusOf('/readyz')).toBe(200);
     expect((await health.check({ service: 'lakh.Lakh' })).status).toBe(Serving.SERVING);
     await redis.down();
-    await until('it is not ready', async () => (await statusOf('/readyz')) === 503);
+    await until('the server not to be ready', async () => (await statusOf('/readyz')) === 503);
     expect((await health.check({})).status).toBe(Serving.NOT_SERVING);
     expect(await statusOf('/healthz')).toBe(200);
     await redis.up();
-    await until('it is ready again', async () => (await statusOf('/readyz')) === 200);
-    await until('whoever watches has been told', () => seen.length >= 3);
+    await until('the server to be ready again', async () => (await statusOf('/readyz')) === 200);
+    await until('watchers to be notified', () => seen.length >= 3);
     expect(seen.slice(0, 3)).toEqual([Serving.SERVING, Serving.NOT_SERVING, Serving.SERVING]);
     watching.abort();
     await watched;
@@ -342,12 +342,12 @@ describe('a server and its store', () => {
     cleanups.push(() => process.kill(redis.pid, 'SIGCONT'));
     const asked = performance.now();
     expect((await fetch(`${server.http}/readyz`)).status).toBe(503);
-    expect(performance.now() - asked).toBeLessThan(9_000); // the store itself has ten seconds
+    expect(performance.now() - asked).toBeLessThan(9_000); // the store itself has a timeout of ten seconds
   });
 });
 
 describe('deadlines of callers', () => {
-  it('that lie beyond what a timer can wait end nothing', async () => {
+  it('beyond the maximum of a timer end nothing', async () => {
     const server = await startServer({ grace: 100 });
     cleanups.push(() => server.close());
     const client = createClient(Crore, createGrpcTransport({ baseUrl: `http://${server.address}` }));
@@ -371,7 +371,7 @@ describe('deadlines of callers', () => {
 });
 
 describe('JSON over HTTP', () => {
-  it('refuses fields that it does not know, by name, and stores nothing', async () => {
+  it('refuses unknown fields by name, and stores nothing', async () => {
     const server = await startServer({ grace: 100 });
     cleanups.push(() => server.close());
     for (const [body, name] of [
@@ -390,7 +390,7 @@ describe('JSON over HTTP', () => {
   });
 });
 
-describe('schedules that a client has put together', () => {
+describe('schedules that were put together by a client', () => {
   const base = {
     rule: { every: 60_000 },
     catchUp: 'last',
@@ -421,13 +421,13 @@ describe('schedules that a client has put together', () => {
     expect(await store.schedules.list()).toEqual([]);
   });
 
-  it('make up for the last thousand ticks they missed, and no more', async () => {
+  it('catch up at most the last thousand missed ticks', async () => {
     let now = 1_800_000_000_000;
     const { store } = await serve({ clock: () => now });
     const definition = JSON.stringify({ ...base, rule: { every: 1_000 }, catchUp: 'all' });
     await store.schedules.put({ name: 's', queue: 'q', definition, since: now, next: now + 1_000 });
     now += 86_400_000;
-    await until('it has caught up', async () => (await store.schedules.list())[0]!.next! > now);
+    await until('the schedule to catch up', async () => (await store.schedules.list())[0]!.next! > now);
     expect((await store.count('q')).ready).toBe(1_000);
   });
 });

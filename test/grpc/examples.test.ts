@@ -21,11 +21,11 @@ async function serve(): Promise<TestServer> {
   return server;
 }
 
-/** The first time fetches what generates the code. */
+/** The first run downloads the code generators. */
 const FIRST_TIME = 300_000;
 const python = process.env.CRORE_PYTHON ?? 'python3';
 
-/** Runs a program without holding up the server, which is in this process. */
+/** Runs a program without blocking the server, which is in this process. */
 function run(
   command: string,
   args: string[],

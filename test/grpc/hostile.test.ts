@@ -45,7 +45,7 @@ function dial(address: string): Socket {
   return socket;
 }
 
-/** Sends these very bytes; what came back until the other side hung up or a moment has passed. */
+/** Sends exactly these bytes; returns what was received until the server closed or a short time passed. */
 async function say(address: string, bytes: string | Uint8Array, within = 2_000): Promise<string> {
   const socket = dial(address);
   let heard = '';
@@ -59,7 +59,7 @@ async function say(address: string, bytes: string | Uint8Array, within = 2_000):
   return heard;
 }
 
-/** One HTTP/2 call with these headers; its status, or what became of the connection. */
+/** One HTTP/2 call with these headers; returns its status, or what happened to the connection. */
 async function call(address: string, headers: Record<string, string | string[]>): Promise<Record<string, unknown>> {
   const session = connectHttp2(`http://${address}`);
   cleanups.push(() => session.destroy());
@@ -76,7 +76,7 @@ async function call(address: string, headers: Record<string, string | string[]>)
   return all;
 }
 
-describe('a server among hostile clients', () => {
+describe('a server with hostile clients', () => {
   const dir = mkdtempSync(join(tmpdir(), 'crore-hostile-'));
   let server: ServeProcess;
   const web = () => server.http.replace('http://', '');
@@ -141,7 +141,7 @@ describe('a server among hostile clients', () => {
     },
   );
 
-  it('gRPC: refuses paths that are none, and answers unknown calls with a status', async () => {
+  it('gRPC: refuses malformed paths, and answers unknown calls with a status', async () => {
     const authorization = 'Bearer secret';
     for (const path of ['//', '//x:99999/', `/${'x'.repeat(5_000)}`])
       expect((await call(server.address, { ':path': path, authorization }))['grpc-status']).toBe('3');
@@ -160,13 +160,13 @@ describe('a server among hostile clients', () => {
     expect(await crore.queues()).toEqual([]);
   });
 
-  it('gRPC: tells plain HTTP in words that it is the wrong port', async () => {
+  it('gRPC: tells plain HTTP clients that this is the wrong port', async () => {
     const answer = await say(server.address, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(answer).toContain('gRPC');
   });
 
-  it('lives through requests at random on both ports', async () => {
+  it('survives random requests on both ports', async () => {
     const piece = fc.oneof(
       fc.string({ maxLength: 20, unit: 'binary-ascii' }),
       fc.constantFrom('/', '//', ':', '[', ']', '%', '@', '?', '#', '..', '\\', '::1', 'localhost', '99999', 'Join'),
@@ -198,7 +198,7 @@ describe('a server among hostile clients', () => {
     );
   });
 
-  it('lives through bytes and frames at random', async () => {
+  it('survives random bytes and frames', async () => {
     const bytes = fc.uint8Array({ maxLength: 200 });
     const anyFrame = fc
       .tuple(fc.nat(11), fc.nat(255), fc.nat(7), bytes)
@@ -217,20 +217,20 @@ describe('a server among hostile clients', () => {
   });
 });
 
-/** A call with a `host` header, which clients put into `:authority`: whether it is answered by a status and nothing else. */
+/** A call with a `host` header, which clients put into `:authority`: whether it gets a status and nothing else. */
 async function isRefused(address: string, path: string, headers: Record<string, string>): Promise<boolean> {
   const wire = await Wire.dial(address);
   cleanups.push(() => wire.socket.destroy());
   wire.socket.write(frame(HEADERS, END_HEADERS, 1, requestHeaders(path, headers, { authority: null })));
   wire.socket.write(frame(DATA, END_STREAM, 1, Buffer.alloc(5)));
-  const answer = await until('an answer', () => wire.heard.find(({ type }) => type === HEADERS));
+  const answer = await until('a reply', () => wire.heard.find(({ type }) => type === HEADERS));
   return (answer!.flags & END_STREAM) !== 0;
 }
 
-describe('memory', () => {
+describe('the memory of a server', () => {
   const rss = () => process.memoryUsage().rss;
 
-  it('a message in frames of one byte takes its bytes and no more', async () => {
+  it('is bounded by the size of a message that arrives in frames of one byte', async () => {
     const server = await serve();
     const wires = await Promise.all(Array.from({ length: 3 }, () => Wire.dial(server.address)));
     const one = job('a', 'q', 'x'.repeat(300_000));
@@ -247,14 +247,14 @@ describe('memory', () => {
         sent += room;
       }
     }
-    await new Promise((resolve) => setTimeout(resolve, 100)); // what is on its way arrives
-    // One buffer object a byte took more than a hundred bytes of memory each.
+    await new Promise((resolve) => setTimeout(resolve, 100)); // let what is in flight arrive
+    // With one buffer object for each byte, it took more than a hundred bytes of memory per byte.
     expect(rss() - before).toBeLessThan(100 * 1024 * 1024);
     for (const wire of wires) wire.data(1, one.subarray(-1), 1);
-    await until('the job is there', async () => (await server.store.count('q')).ready === 1);
+    await until('the job to be stored', async () => (await server.store.count('q')).ready === 1);
   });
 
-  it('half-sent messages are bounded for a connection and for the server, on both protocols and ports', async () => {
+  it('is bounded for partial messages, per connection and server, on both protocols and ports', async () => {
     const server = await serve({ limits: { ...LIMITS, buffered: 8 * 1024 * 1024 } });
     const head = Buffer.from([0, 0, 0x3f, 0xff, 0xff]);
     const refusedOn = async (path: string, streams: number) => {
@@ -266,7 +266,7 @@ describe('memory', () => {
         wire.data(id, Buffer.concat([head, Buffer.alloc(16_000)]));
         for (let i = 0; i < 11; i++) wire.data(id, Buffer.alloc(16_000));
       }
-      return until('one is refused', () =>
+      return until('a call to be refused', () =>
         wire.heard.some(({ type, flags }) => type === HEADERS && flags & END_STREAM),
       );
     };
@@ -279,8 +279,8 @@ describe('memory', () => {
   });
 });
 
-describe('requests that are not done', () => {
-  it('whole messages of calls that go on are bounded like half-sent ones', async () => {
+describe('unfinished requests', () => {
+  it('with complete messages count against the same memory limit as partial ones', async () => {
     const server = await serve({ limits: { ...LIMITS, buffered: 8 * 1024 * 1024 } });
     const wire = await Wire.dial(server.address);
     cleanups.push(() => wire.socket.destroy());
@@ -292,10 +292,10 @@ describe('requests that are not done', () => {
       await until('an open window', () => isRefused() || wire.room(id) >= whole.length);
       for (let at = 0; at < whole.length; at += 16_000) wire.data(id, whole.subarray(at, at + 16_000));
     }
-    await until('one is refused', isRefused);
+    await until('a call to be refused', isRefused);
   });
 
-  it('compressed messages are refused before they are unpacked', async () => {
+  it('with compressed messages are refused before decompression', async () => {
     const server = await serve();
     const body = gzipSync(JSON.stringify({ queue: 'q', jobs: [] }));
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
@@ -304,7 +304,7 @@ describe('requests that are not done', () => {
     expect(await answer.text()).toContain('gzip');
   });
 
-  it('one connection that asks again and again and reads nothing is served once at a time', async () => {
+  it('are served one at a time on a connection that keeps asking and does not read', async () => {
     const store = await openStore('sqlite::memory:', { timeout: 10_000 });
     let running = 0;
     let most = 0;
@@ -343,7 +343,7 @@ describe('connections', () => {
     ['half a request', 'GET /healthz HTTP/1.1\r\nHost: local'],
   ];
 
-  it.each(greetings)('that say %s are cut off on both ports, and others get in', async (_what, bytes) => {
+  it.each(greetings)('that send %s are closed on both ports, and others are accepted', async (_what, bytes) => {
     const limits = { ...LIMITS, connections: 20 };
     const server = await serve({ limits, handshake: 300, keepalive: { every: 200, timeout: 200 } });
     for (const address of [server.address, webOf(server)]) {
@@ -352,7 +352,7 @@ describe('connections', () => {
         if (bytes.length > 0) socket.write(bytes);
         socket.resume();
       }
-      await until('they are gone', () => sockets.every(({ destroyed }) => destroyed));
+      await until('the connections to be closed', () => sockets.every(({ destroyed }) => destroyed));
     }
     const lakh = new Lakh(server.address);
     cleanups.push(() => lakh.close());
@@ -360,7 +360,7 @@ describe('connections', () => {
     expect((await fetch(`${server.http}/healthz`)).status).toBe(200);
   });
 
-  it('that say half a header are cut off too', async () => {
+  it('that send an incomplete header are closed, too', async () => {
     const server = await serve({ keepalive: { every: 200, timeout: 200 } });
     const wire = await Wire.dial(server.address);
     cleanups.push(() => wire.socket.destroy());
@@ -373,13 +373,13 @@ describe('connections', () => {
     for (const address of [server.address, webOf(server)]) {
       const sockets = await Promise.all(Array.from({ length: 12 }, () => open(address)));
       for (const socket of sockets) socket.resume();
-      await until('the rest is closed', () => sockets.filter(({ destroyed }) => !destroyed).length === 5);
+      await until('the rest to be closed', () => sockets.filter(({ destroyed }) => !destroyed).length === 5);
     }
   });
 });
 
-describe('names', () => {
-  it('that were asked for once are forgotten, and cost nothing any more', async () => {
+describe('the names of queues', () => {
+  it('that were requested once are forgotten, and cost nothing any more', async () => {
     const store = await openStore('sqlite::memory:', { timeout: 10_000 });
     let counted = 0;
     const watched = new Proxy(store, {
@@ -394,13 +394,13 @@ describe('names', () => {
       const wire = await Wire.dial(server.address);
       wire.open(1, '/lakh.Lakh/Join', { job_names: Array.from({ length: 50 }, (_x, k) => `n${i}-${k}`).join(';') });
       wire.open(3, '/lakh.Lakh/Work', { job_names: Array.from({ length: 50 }, (_x, k) => `w${i}-${k}`).join(';') });
-      await until('it is let in', () => wire.find(HEADERS, 1));
+      await until('the worker to be accepted', () => wire.find(HEADERS, 1));
       wire.socket.destroy();
     }
-    await until('the names are gone', async () => (await store.queues()).length === 0);
-    await until('nobody looks after them', async () => {
+    await until('the names to be gone', async () => (await store.queues()).length === 0);
+    await until('the queues to be polled no more', async () => {
       const before = counted;
-      await new Promise((resolve) => setTimeout(resolve, 300)); // several rounds
+      await new Promise((resolve) => setTimeout(resolve, 300)); // several intervals
       return counted === before;
     });
   });

@@ -26,7 +26,7 @@ const stateOf = async ({ store }: TestServer, queue: string, id: string) => (awa
 const reservation_time = seconds(60);
 
 describe('lakh: producers', () => {
-  it('answers once every job is durable, with the payload as a JSON array of strings', async () => {
+  it('replies once every job is durable, with the payload as a JSON array of strings', async () => {
     const server = await serve();
     await dial(server).work('mail;sms', [
       { id: 'a', name: 'mail', args: ['x', 'é"\n'], reservation_time },
@@ -43,7 +43,7 @@ describe('lakh: producers', () => {
     expect((await server.store.count('sms')).ready).toBe(1);
   });
 
-  it('takes thousands of jobs in one stream, in order', async () => {
+  it('accepts thousands of jobs in one stream, in order', async () => {
     const server = await serve();
     const jobs = Array.from({ length: 5_000 }, (_x, i) => ({ id: `j${i}`, name: 'many', args: [String(i)] }));
     await dial(server).work('many', jobs);
@@ -69,7 +69,7 @@ describe('lakh: producers', () => {
     ['an endless delay', { id: 'bad', name: 'q', delayed: { seconds: 400_000_000_000 } }, 'delayed'],
     ['an impossible time', { id: 'bad', name: 'q', scheduled: { seconds: 1, nanos: 2e9 } }, 'scheduled'],
     ['a negative reservation', { id: 'bad', name: 'q', reservation_time: { seconds: -1, nanos: 0 } }, 'reservation'],
-  ])('ends the stream at %s; jobs before it stay accepted', async (_what, bad, word) => {
+  ])('ends the stream at %s; earlier jobs stay accepted', async (_what, bad, word) => {
     const server = await serve();
     const error = await refused(
       dial(server).work('q', [{ id: '1', name: 'q' }, { id: '2', name: 'q' }, bad, { name: 'q' }]),
@@ -81,7 +81,7 @@ describe('lakh: producers', () => {
     expect((await server.store.count('q')).ready).toBe(2);
   });
 
-  it('accepts a repeated id once while its job is alive, and again when that has ended', async () => {
+  it('accepts a repeated id once while its job is alive, and again after that has ended', async () => {
     const server = await serve();
     const lakh = dial(server);
     const job = { id: 'same', name: 'q', args: ['1'] };
@@ -90,12 +90,12 @@ describe('lakh: producers', () => {
     expect((await server.store.count('q')).ready).toBe(1);
     const worker = lakh.join('q');
     await worker.got(1);
-    await until('it is done', async () => (await stateOf(server, 'q', 'same')) === 'done');
+    await until('the job to be done', async () => (await stateOf(server, 'q', 'same')) === 'done');
     await lakh.work('q', [job]);
     await worker.got(2);
   });
 
-  it('runs jobs at their time: a past one is now', async () => {
+  it('runs jobs at their time: immediately if it is in the past', async () => {
     let now = Date.now();
     const server = await serve({ clock: () => now });
     const lakh = dial(server);
@@ -118,13 +118,13 @@ describe('lakh: producers', () => {
 });
 
 describe('lakh: reservation, reports, retries', () => {
-  it('without a reservation a job is done the moment it is sent; reports are ignored', async () => {
+  it('a job without a reservation is done as soon as it is sent; reports are ignored', async () => {
     const server = await serve();
     const lakh = dial(server);
     await lakh.work('q', [{ id: 'a', name: 'q' }]);
     const worker = lakh.join('q');
     await worker.got(1);
-    await until('it is done', async () => (await stateOf(server, 'q', 'a')) === 'done');
+    await until('the job to be done', async () => (await stateOf(server, 'q', 'a')) === 'done');
     worker.report({ id: 'a', name: 'q' }, 'FAILED');
     worker.report({ id: 'nobody', name: 'q' }, 'FAILED');
     worker.report({ id: 'a', name: 'elsewhere' }, 'SUCCEEDED');
@@ -134,17 +134,17 @@ describe('lakh: reservation, reports, retries', () => {
     expect(await server.store.queues()).toEqual(['q']);
   });
 
-  it('success is the end', async () => {
+  it('a report of success ends the job', async () => {
     const server = await serve();
     const lakh = dial(server);
     await lakh.work('q', [{ id: 'a', name: 'q', reservation_time }]);
     const worker = lakh.join('q');
     worker.answer = () => 'SUCCEEDED';
-    await until('it is done', async () => (await stateOf(server, 'q', 'a')) === 'done');
+    await until('the job to be done', async () => (await stateOf(server, 'q', 'a')) === 'done');
     expect(worker.jobs[0]).toMatchObject({ id: 'a', name: 'q', reservation_time: { seconds: 60, nanos: 0 } });
   });
 
-  it('a failed report schedules a retry on the curve, and the first report wins', async () => {
+  it('a report of failure schedules a retry on the backoff curve, and the first report wins', async () => {
     let now = 1_800_000_000_000;
     const server = await serve({ clock: () => now, random: () => 0.5 });
     const lakh = dial(server);
@@ -154,7 +154,7 @@ describe('lakh: reservation, reports, retries', () => {
       await worker.got(count);
       worker.report({ id: 'a', name: 'q' }, 'FAILED');
       worker.report({ id: 'a', name: 'q' }, 'SUCCEEDED');
-      await until('it waits', async () => (await stateOf(server, 'q', 'a')) === 'scheduled');
+      await until('the job to be scheduled', async () => (await stateOf(server, 'q', 'a')) === 'scheduled');
       const [job] = await server.store.get('q', ['a']);
       expect(job).toMatchObject({ attempt: count, answered: true });
       // 15 + count^4 + rand(30) * (count + 1), in seconds
@@ -163,17 +163,17 @@ describe('lakh: reservation, reports, retries', () => {
     }
   });
 
-  it('silence within the reservation is a failure; a late success still counts', async () => {
+  it('no report within the reservation is a failure; a late success still counts', async () => {
     const server = await serve();
     const lakh = dial(server);
     await lakh.work('q', [{ id: 'a', name: 'q', reservation_time: { seconds: 0, nanos: 50_000_000 } }]);
     const worker = lakh.join('q');
     await worker.got(1);
-    await until('its reservation ends', async () => (await stateOf(server, 'q', 'a')) === 'scheduled');
+    await until('the reservation to end', async () => (await stateOf(server, 'q', 'a')) === 'scheduled');
     expect((await server.store.get('q', ['a']))[0]!.error).toContain('reservation of 50 ms');
     worker.report({ id: 'a', name: 'q' }, 'FAILED');
     worker.report({ id: 'a', name: 'q' }, 'SUCCEEDED');
-    await until('it is done', async () => (await stateOf(server, 'q', 'a')) === 'done');
+    await until('the job to be done', async () => (await stateOf(server, 'q', 'a')) === 'done');
   });
 
   it('the first report wins, whichever worker sends it', async () => {
@@ -182,17 +182,17 @@ describe('lakh: reservation, reports, retries', () => {
     await lakh.work('q', [{ id: 'a', name: 'q', reservation_time: seconds(0.1) }]);
     const slow = lakh.join('q');
     await slow.got(1);
-    await until('it was sent again', () => slow.jobs.length >= 2);
+    await until('the job to be sent again', () => slow.jobs.length >= 2);
     const other = lakh.join('q;r');
     await other.joined();
     other.report({ id: 'a', name: 'q' }, 'SUCCEEDED');
-    await until('it is done', async () => (await stateOf(server, 'q', 'a')) === 'done');
+    await until('the job to be done', async () => (await stateOf(server, 'q', 'a')) === 'done');
     slow.report({ id: 'a', name: 'q' }, 'FAILED');
     await lakh.work('q', [{ id: 'fence', name: 'q' }]);
     expect(await stateOf(server, 'q', 'a')).toBe('done');
   });
 
-  it('after its last attempt a job is dead and listed, newest first', async () => {
+  it('a job is dead after its last attempt and listed, newest first', async () => {
     const server = await serve({ lakh: { maxRetry: 2, backoff: { kind: 'fixed', delay: 0 } } });
     const lakh = dial(server);
     const worker = lakh.join('q;r');
@@ -203,7 +203,7 @@ describe('lakh: reservation, reports, retries', () => {
       ['c', 'q'],
     ] as const) {
       await lakh.work('q;r', [{ id, name, args: [`${id}1`, `${id}2`], reservation_time }]);
-      await until('it is dead', async () => (await stateOf(server, name, id)) === 'dead');
+      await until('the job to be dead', async () => (await stateOf(server, name, id)) === 'dead');
       await new Promise((resolve) => setTimeout(resolve, 2)); // the next one must not die in the same millisecond
     }
     expect(worker.jobs).toHaveLength(6);
@@ -215,20 +215,20 @@ describe('lakh: reservation, reports, retries', () => {
     ]);
   });
 
-  it('lists as many dead jobs as fit in a message of 4 MB', async () => {
+  it('the list has as many dead jobs as fit in a message of 4 MB', async () => {
     const server = await serve({ lakh: { maxRetry: 1, backoff: { kind: 'fixed', delay: 0 } } });
     const lakh = dial(server);
     const worker = lakh.join('q');
     worker.answer = () => 'FAILED';
     const big = 'x'.repeat(900_000);
     for (let i = 0; i < 6; i++) await lakh.work('q', [{ id: `j${i}`, name: 'q', args: [big], reservation_time }]);
-    await until('all are dead', async () => (await server.store.count('q')).dead === 6);
+    await until('all jobs to be dead', async () => (await server.store.count('q')).dead === 6);
     expect((await lakh.dead()).jobs).toHaveLength(4);
   });
 });
 
 describe('lakh: workers', () => {
-  it('nobody there is no failure, nor is a worker that went away before the job was handed over', async () => {
+  it('a missing worker is no failure, nor is one that left before the job was sent', async () => {
     const server = await serve();
     const lakh = dial(server);
     const gone = lakh.join('q');
@@ -241,7 +241,7 @@ describe('lakh: workers', () => {
     await worker.got(1);
   });
 
-  it('feeds a worker of reserved jobs one at first, and more as it reports', async () => {
+  it('sends a worker one job with a reservation at first, and more as it reports', async () => {
     const server = await serve();
     const lakh = dial(server);
     await lakh.work(
@@ -252,15 +252,15 @@ describe('lakh: workers', () => {
     await worker.got(1);
     const other = lakh.join('q');
     await other.got(1);
-    // Both have one unreported job and no more: what else is there waits in the store.
+    // Both have only one unreported job: all others wait in the store.
     expect((await server.store.count('q')).active).toBe(2);
     worker.answer = () => 'SUCCEEDED';
     worker.report(worker.jobs[0]!, 'SUCCEEDED');
-    await until('the rest is done', async () => (await server.store.count('q')).done === 199);
+    await until('the rest to be done', async () => (await server.store.count('q')).done === 199);
     expect(other.jobs).toHaveLength(1);
   });
 
-  it('hands jobs out with the time they were asked for, and lists dead ones with it', async () => {
+  it('sends jobs with their requested time, and lists dead ones with it', async () => {
     const server = await serve({
       lakh: { maxRetry: 1, backoff: { kind: 'quartic', base: 0, jitter: 0, cap: 0 } },
     });
@@ -280,14 +280,14 @@ describe('lakh: workers', () => {
       Object.fromEntries((jobs as Record<string, unknown>[]).map((job) => [job.id, job[String(job.execution_time)]]));
     const wanted = { now: {}, later: delayed, fixed: scheduled, before: { seconds: -3, nanos: 0 } };
     expect(times(worker.jobs)).toEqual(wanted);
-    const dead = await until('all are dead', async () => {
+    const dead = await until('all jobs to be dead', async () => {
       const { jobs } = await lakh.dead();
       return jobs.length === 4 && jobs;
     });
     expect(times(dead as object[])).toEqual(wanted);
   });
 
-  it('takes the names of all job_names entries', async () => {
+  it('accepts the names of all job_names entries', async () => {
     const server = await serve();
     const lakh = dial(server);
     const metadata = new Metadata();
@@ -302,7 +302,7 @@ describe('lakh: workers', () => {
     expect(worker.jobs.map(({ name }) => name).sort()).toEqual(['a', 'b', 'c', 'with, comma']);
   });
 
-  it('takes many entries of metadata; too many bytes end the call and not the connection', async () => {
+  it('accepts many metadata entries; too many bytes end the call but not the connection', async () => {
     const server = await serve();
     const lakh = dial(server);
     const metadata = lakh.metadata('q');
@@ -317,17 +317,17 @@ describe('lakh: workers', () => {
     await lakh.work('q', [{ name: 'q' }]);
   });
 
-  it('spreads jobs without reservation over the workers', async () => {
+  it('distributes jobs without reservation over the workers', async () => {
     const server = await serve();
     const lakh = dial(server);
     const workers = [lakh.join('q'), lakh.join('q'), lakh.join('q;r')];
     for (const worker of workers) await worker.joined();
     for (let i = 0; i < 40; i++) await lakh.work('q', [{ name: 'q' }, { name: 'q' }, { name: 'q' }]);
-    await until('all arrived', () => workers.reduce((sum, one) => sum + one.jobs.length, 0) === 120);
+    await until('all jobs to arrive', () => workers.reduce((sum, one) => sum + one.jobs.length, 0) === 120);
     for (const worker of workers) expect(worker.jobs.length).toBeGreaterThan(20);
   });
 
-  it('serves every name a worker offers, though one has a backlog', async () => {
+  it('serves every name a worker offers, even if one has a backlog', async () => {
     const server = await serve();
     const lakh = dial(server);
     const reserved = (name: string, n: number) =>
@@ -340,7 +340,7 @@ describe('lakh: workers', () => {
     expect(last).toBeLessThan(300);
   });
 
-  it('a worker that says goodbye gets nothing more and its reports are stored', async () => {
+  it('a worker that closes its stream gets no more jobs and its reports are stored', async () => {
     const server = await serve();
     const lakh = dial(server);
     await lakh.work('q', [{ id: 'a', name: 'q', reservation_time }]);
@@ -350,21 +350,21 @@ describe('lakh: workers', () => {
     worker.stream.end();
     expect(await worker.ended()).toMatchObject({ code: status.OK });
     expect(await stateOf(server, 'q', 'a')).toBe('done');
-    await until('its session is gone', async () => (await server.store.workers('q')).length === 0);
+    await until('the session to end', async () => (await server.store.workers('q')).length === 0);
   });
 
-  it('hands out jobs that other doors have put there', async () => {
+  it('sends jobs that were added through other interfaces', async () => {
     const server = await serve();
     await server.store.push('q', [Buffer.from('raw bytes')]);
     const worker = dial(server).join('q');
     await worker.got(1);
     expect(worker.jobs[0]).toMatchObject({ name: 'q', args: ['raw bytes'] });
-    await until('it is gone', async () => (await server.store.count('q')).active === 0);
+    await until('the job to be settled', async () => (await server.store.count('q')).active === 0);
   });
 });
 
 describe('lakh: several servers on one Redis', () => {
-  it('producers, workers and reports may use different ones', async () => {
+  it('producers, workers and reports may use different servers', async () => {
     const redis = await freshRedis();
     cleanups.push(() => redis.stop());
     const [one, two] = [await serve({ url: redis.url }), await serve({ url: redis.url })];
@@ -375,7 +375,7 @@ describe('lakh: several servers on one Redis', () => {
     const elsewhere = dial(one).join('q;r');
     await elsewhere.joined();
     elsewhere.report({ id: 'a', name: 'q' }, 'SUCCEEDED');
-    await until('it is done', async () => (await stateOf(one, 'q', 'a')) === 'done');
+    await until('the job to be done', async () => (await stateOf(one, 'q', 'a')) === 'done');
   });
 
   it('a lease outlives its server: only the end of the reservation is a failure', async () => {
@@ -392,6 +392,6 @@ describe('lakh: several servers on one Redis', () => {
     await back.joined();
     expect(await stateOf(two, 'q', 'a')).toBe('active');
     back.report({ id: 'a', name: 'q' }, 'SUCCEEDED');
-    await until('it is done', async () => (await stateOf(two, 'q', 'a')) === 'done');
+    await until('the job to be done', async () => (await stateOf(two, 'q', 'a')) === 'done');
   });
 });

@@ -11,10 +11,10 @@ afterEach(async () => {
 });
 
 const MB = 1024 * 1024;
-/** Bytes of jobs in one answer. */
+/** Bytes of jobs in one response. */
 const ANSWER = 16 * MB;
 
-/** A server whose store tells how much was read from it. */
+/** A server whose store counts the bytes read from it. */
 async function serve(): Promise<TestServer & { read: { bytes: number } }> {
   const store = await openStore('sqlite::memory:', { timeout: 10_000 });
   const read = { bytes: 0 };
@@ -68,8 +68,8 @@ async function ask(server: TestServer, call: string, body: object): Promise<{ st
   return { status: response.status, body: (await response.json()) as Answer };
 }
 
-describe('answers are cut by bytes before they are in memory', () => {
-  it('List gives fewer jobs and a cursor that goes on', async () => {
+describe('responses are limited in bytes before they are in memory', () => {
+  it('List returns fewer jobs and a cursor to continue', async () => {
     const server = await serve();
     const ids = await fill(server, 40, MB);
     const seen: string[] = [];
@@ -86,7 +86,7 @@ describe('answers are cut by bytes before they are in memory', () => {
     expect(seen).toEqual(ids);
   });
 
-  it('List gives all that were asked for when they are small', async () => {
+  it('List returns all requested jobs if they are small', async () => {
     const server = await serve();
     const ids = await fill(server, 450, 10);
     const { body } = await ask(server, 'List', { queue: 'q', state: 'STATE_READY', limit: 400 });
@@ -96,7 +96,7 @@ describe('answers are cut by bytes before they are in memory', () => {
     expect(rest.body.cursor ?? '').toBe('');
   });
 
-  it('Get gives the first of the jobs, and the library asks for the rest', async () => {
+  it('Get returns the first jobs, and the library requests the rest', async () => {
     const server = await serve();
     const ids = await fill(server, 40, MB);
     const { body } = await ask(server, 'Get', { queue: 'q', ids });
@@ -109,7 +109,7 @@ describe('answers are cut by bytes before they are in memory', () => {
     expect(jobs.map((job) => job?.id)).toEqual([...ids, undefined]);
   });
 
-  it('ListDead gives the newest that fit', async () => {
+  it('ListDead returns the newest jobs that fit', async () => {
     const server = await serve();
     await fill(server, 40, MB);
     const session = { queue: 'q', worker: 'w', lease: 60_000 };
@@ -130,7 +130,7 @@ describe('answers are cut by bytes before they are in memory', () => {
   it.each([
     ['List', { queue: 'q', state: 'STATE_READY' }],
     ['Get', { queue: 'q', ids: ['j0'] }],
-  ])('%s: a job that fits in no answer is named in a status', async (call, request) => {
+  ])('%s: a job that fits in no response is named in a status', async (call, request) => {
     const server = await serve();
     await fill(server, 1, 65 * MB);
     const { status, body } = await ask(server, call, request);

@@ -17,7 +17,7 @@ async function served(options: Parameters<typeof startServer>[0] = {}): Promise<
 }
 
 describe("open('grpc://…') is the same library", () => {
-  it('adds, works, awaits results, fails, retries and dies', async () => {
+  it('adds and works on jobs, awaits results, and handles failures, retries and dead jobs', async () => {
     const { crore } = await served();
     const queue = crore.queue<{ n: number }, number>('sums');
     queue.work(
@@ -40,16 +40,16 @@ describe("open('grpc://…') is the same library", () => {
     expect(await crore.queues()).toEqual(['sums']);
   });
 
-  it('comes and goes without a warning in the log of the server', async () => {
+  it('connects and disconnects without a warning in the server log', async () => {
     const { server, crore } = await served();
     const other = await open(`grpc://${server.address}`, { onError: () => {} });
     await other.queue('q').add(1);
     await other.close();
-    for (let i = 0; i < 3; i++) await crore.queue('q').count(); // by then the server has seen the other one go
+    for (let i = 0; i < 3; i++) await crore.queue('q').count(); // by then the server has seen the other one disconnect
     expect(server.logs.filter(({ level }) => level !== 'info')).toEqual([]);
   });
 
-  it('tells a running handler that its job was cancelled', async () => {
+  it('notifies a running handler that its job was cancelled', async () => {
     const { server, crore } = await served();
     const queue = crore.queue('q');
     const started = deferred();
@@ -66,7 +66,7 @@ describe("open('grpc://…') is the same library", () => {
     await stopped.promise;
   });
 
-  it('runs jobs with dependencies in their order', async () => {
+  it('runs jobs with dependencies in order', async () => {
     const { crore } = await served();
     const order: string[] = [];
     const queue = crore.queue<string>('flow');
@@ -83,23 +83,23 @@ describe("open('grpc://…') is the same library", () => {
     await expect(queue.add('x', { needs: ['nobody'] })).rejects.toMatchObject({ code: 'UNKNOWN_UPSTREAM' });
   });
 
-  it('works raw tasks and large batches', async () => {
+  it('works on raw tasks and large batches', async () => {
     const { crore } = await served();
     const queue = crore.queue('raw');
     expect(await queue.push(Array.from({ length: 2_500 }, (_x, i) => `task ${i}`))).toBe(2_500);
     const seen = new Set<string>();
     queue.work((job) => void seen.add(job.payload as string), { tasks: 'text', concurrency: 50 });
-    await until('all were worked', () => seen.size === 2_500);
+    await until('all entries to be worked on', () => seen.size === 2_500);
     const big = 'x'.repeat(900_000);
     const added = await queue.addMany(Array.from({ length: 6 }, () => ({ payload: big })));
     expect(added.every(({ outcome }) => outcome === 'created')).toBe(true);
   });
 
-  it('schedules are fired by the server, whoever put them', async () => {
+  it('adds schedules that are fired by the server, whoever added them', async () => {
     const { server, crore } = await served();
     await crore.schedule('tick', '100ms', { queue: 'ticks', payload: { a: 1 } });
     await crore.close();
-    await until('jobs of it', async () => (await server.store.count('ticks')).ready >= 2);
+    await until('jobs of the schedule', async () => (await server.store.count('ticks')).ready >= 2);
     const again = await open(`grpc://${server.address}`, { onError: () => {} });
     cleanups.push(() => again.close());
     expect(await again.schedules()).toMatchObject([{ name: 'tick', queue: 'ticks', every: 100 }]);
@@ -107,7 +107,7 @@ describe("open('grpc://…') is the same library", () => {
     expect(await again.unschedule('tick')).toBe(true);
   });
 
-  it('goes on when its server is replaced', async () => {
+  it('continues when its server is replaced', async () => {
     const first = await served({ url: 'sqlite::memory:' });
     const { port } = first.server.server.addresses[0]!;
     const done: number[] = [];
@@ -121,7 +121,7 @@ describe("open('grpc://…') is the same library", () => {
     expect(done).toEqual([1, 2]);
   }, 120_000);
 
-  it('says in one line what is wrong with an address', async () => {
+  it('explains an invalid address in one line', async () => {
     await expect(open('grpc://127.0.0.1:1', { timeout: 300 })).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
     await expect(open('grpc://user@host')).rejects.toMatchObject({ code: 'BAD_URL' });
     await expect(open('grpc://host?x=1')).rejects.toBeInstanceOf(CroreError);

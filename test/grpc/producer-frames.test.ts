@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 const FLOW_CONTROL_ERROR = 3;
-/** What a producer may have on its way into the store before it is read on. */
+/** How many bytes of a producer may be on their way into the store before reading pauses. */
 const MOST_BYTES = 8 * 1024 * 1024;
 
 async function serve(options: Parameters<typeof startServer>[0] = {}) {
@@ -36,7 +36,7 @@ async function serve(options: Parameters<typeof startServer>[0] = {}) {
   return { server, wire };
 }
 
-/** A store that takes jobs only when told to. */
+/** A store that accepts jobs only when told to. */
 async function gated() {
   const store = await openStore('sqlite::memory:', { timeout: 60_000 });
   const gate = deferred();
@@ -53,7 +53,7 @@ async function gated() {
 const status = (wire: Wire) => wire.heard.find(({ type, flags, id }) => type === HEADERS && id === 1 && flags & 1);
 
 describe('a producer on the lakh protocol', () => {
-  it('jobs arrive in order however the client puts them into frames', async () => {
+  it('keeps jobs in order however the client splits them into frames', async () => {
     const { server, wire } = await serve();
     const jobs = Array.from({ length: 12 }, (_x, i) => job(`j${i}`, 'q', `é${'x'.repeat(i * 20)}`));
     const padded = (bytes: Buffer) => Buffer.concat([Buffer.from([3]), bytes, Buffer.alloc(3)]);
@@ -64,22 +64,22 @@ describe('a producer on the lakh protocol', () => {
     wire.data(1, padded(jobs[6]!.subarray(3)), PADDED);
     wire.data(1, Buffer.concat(jobs.slice(7, 11)));
     wire.data(1, jobs[11]!, END_STREAM);
-    await until('the answer', () => status(wire));
+    await until('the reply', () => status(wire));
     const { jobs: stored } = await server.store.list('q', { state: 'ready', limit: 100 });
     expect(stored.map(({ id }) => id)).toEqual(jobs.map((_job, i) => `j${i}`));
     expect(stored[11]!.payload).toBe(JSON.stringify([`é${'x'.repeat(220)}`]));
   });
 
-  it('a call with an announced length is compared with it', async () => {
+  it('is held to the content length it has announced', async () => {
     const { server, wire } = await serve();
     const headers = requestHeaders('/lakh.Lakh/Work', { job_names: 'q', 'content-length': '7' });
     wire.socket.write(Buffer.concat([frame(HEADERS, 4, 3, headers), frame(DATA, END_STREAM, 3, job('a', 'q', 'x'))]));
-    // Newer Nodes end the connection.
-    await until('it is refused', () => wire.find(RST_STREAM, 3) ?? wire.find(GOAWAY, 0));
+    // Newer versions of Node close the connection.
+    await until('the call to be refused', () => wire.find(RST_STREAM, 3) ?? wire.find(GOAWAY, 0));
     expect((await server.store.count('q')).ready).toBe(0);
   });
 
-  it('a client that keeps to its window waits while the store is busy, and goes on after', async () => {
+  it('that respects its window waits while the store is busy, and continues afterwards', async () => {
     const { store, open } = await gated();
     const { server, wire } = await serve({ store });
     const one = job('', 'q', 'x'.repeat(16_000));
@@ -90,17 +90,17 @@ describe('a producer on the lakh protocol', () => {
     };
     wire.socket.on('data', fill);
     fill();
-    // All that was allowed is on its way, and no more is allowed: the server has more than it wants to have.
-    await until('it is full', () => sent * one.length > MOST_BYTES && wire.room(1) < one.length);
+    // Everything the window allowed has been sent, and it is not extended: the server has more than its limit.
+    await until('the window to be full', () => sent * one.length > MOST_BYTES && wire.room(1) < one.length);
     expect(sent * one.length).toBeLessThan(MOST_BYTES + 3 * CALL_WINDOW);
     open();
-    await until('all is sent', () => sent === total);
+    await until('everything to be sent', () => sent === total);
     wire.data(1, Buffer.alloc(0), END_STREAM);
-    await until('the answer', () => status(wire));
+    await until('the reply', () => status(wire));
     expect((await server.store.count('q')).ready).toBe(total);
   });
 
-  it('a client that overruns its window is reset, and nobody else', async () => {
+  it('that exceeds its window is reset, and no other call is', async () => {
     const { store, open } = await gated();
     const { server, wire } = await serve({ store });
     wire.open(3, '/lakh.Lakh/Work', { job_names: 'r' });
@@ -108,10 +108,10 @@ describe('a producer on the lakh protocol', () => {
     for (let i = 0; i * one.length < MOST_BYTES + 4 * CALL_WINDOW && !wire.find(RST_STREAM, 1); i++) {
       if (!wire.socket.write(frame(DATA, 0, 1, one))) await once(wire.socket, 'drain');
     }
-    const reset = await until('it is reset', () => wire.find(RST_STREAM, 1));
+    const reset = await until('the call to be reset', () => wire.find(RST_STREAM, 1));
     expect(reset!.payload.readUInt32BE(0)).toBe(FLOW_CONTROL_ERROR);
     wire.data(3, job('a', 'r', ''), END_STREAM);
     open();
-    await until('the other job is there', async () => (await server.store.count('r')).ready === 1);
+    await until('the other job to be stored', async () => (await server.store.count('r')).ready === 1);
   });
 });

@@ -33,7 +33,7 @@ async function serve(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Serve
 }
 
 describe('crore serve', () => {
-  it('says where it listens, on both loopbacks, and ends cleanly on TERM with work in hand given back', async () => {
+  it('prints its addresses, on both loopbacks, and on SIGTERM gives active jobs back and exits cleanly', async () => {
     const port = await freePort();
     const server = await serve(['--addr', `localhost:${port}`, '--http', 'localhost:0', '--grace', '1s']);
     expect(server.out).toContain(`127.0.0.1:${port}`);
@@ -53,7 +53,7 @@ describe('crore serve', () => {
     expect(server.errors).toContain('shutting down');
   });
 
-  it('logs nothing but JSON lines, warnings of the runtime among them', async () => {
+  it('logs only JSON lines, including warnings of the runtime', async () => {
     const preload = "data:text/javascript,setTimeout(()=>process.emitWarning('from the runtime'),1500)";
     const server = await serve(['--addr', 'localhost:0', '--http', 'off'], { NODE_OPTIONS: `--import "${preload}"` });
     await until('the warning', () => server.errors.includes('from the runtime'));
@@ -62,7 +62,7 @@ describe('crore serve', () => {
     expect(lines.map((line) => JSON.parse(line).msg)).toContain('from the runtime');
   });
 
-  it('reports in hand are waited for during the grace time', async () => {
+  it('waits for the reports of active jobs during the grace period', async () => {
     const server = await serve([
       '--addr',
       'localhost:0',
@@ -79,9 +79,9 @@ describe('crore serve', () => {
     const worker = lakh.join('q');
     await worker.got(1);
     server.child.kill('SIGTERM');
-    await until('it drains', () => server.errors.includes('shutting down'));
+    await until('the server to drain', () => server.errors.includes('shutting down'));
     worker.report(worker.jobs[0]!, 'SUCCEEDED');
-    await until('it ends', () => !server.running);
+    await until('the server to end', () => !server.running);
     const after = await serve(['--addr', 'localhost:0', '--http', 'localhost:0', '--store', 'sqlite:drain.db']);
     const counted = await fetch(`${after.http}/crore.v1.Crore/Count`, {
       method: 'POST',
@@ -91,7 +91,7 @@ describe('crore serve', () => {
     expect(await counted.json()).toEqual({ counts: { done: '1' } });
   });
 
-  it('reflection is good enough for buf curl, and the proto files are the ones served', async () => {
+  it('supports buf curl by reflection, which serves the same proto files', async () => {
     const server = await serve(['--addr', 'localhost:0', '--http', 'off', '--store', 'sqlite::memory:']);
     const buf = (...args: string[]) =>
       spawnSync(join(root, 'node_modules/.bin/buf'), args, { cwd: dir, encoding: 'utf8', timeout: 30_000 });
@@ -105,7 +105,7 @@ describe('crore serve', () => {
     expect({ status: dead.status, stderr: dead.stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('the proto files lint clean and the generated code is theirs', () => {
+  it('has proto files that pass the linter and match the generated code', () => {
     const buf = join(root, 'node_modules/.bin/buf');
     const run = (...args: string[]) =>
       spawnSync(buf, args, { cwd: join(root, 'proto'), encoding: 'utf8', timeout: 60_000 });
@@ -146,7 +146,7 @@ describe('crore serve', () => {
 });
 
 describe('crore config', () => {
-  it('flag over environment over file over default, and says so', () => {
+  it('prefers flags to environment to file to defaults, and shows the origin', () => {
     const file = join(dir, 'settings.toml');
     writeFileSync(file, 'addr = "127.0.0.1:7000"\nmax_retry = 5\nlease = "20s"\n');
     const { stdout, status } = crore(['config', '--json', '--config', file, '--max-retry', '9'], {

@@ -33,7 +33,7 @@ const QUICK = [
 const TOTAL = 400;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Hands in every job, again and again until the server has said yes: ids make that harmless. */
+/** Adds every job, retrying until the server has accepted it: ids make that harmless. */
 async function produce(address: string, kind: (i: number) => object): Promise<void> {
   const lakh = new Lakh(address);
   cleanups.push(() => lakh.close());
@@ -55,7 +55,7 @@ async function produce(address: string, kind: (i: number) => object): Promise<vo
   }
 }
 
-/** A worker that comes back whenever its stream breaks, until it is told to stop. */
+/** A worker that reconnects whenever its stream breaks, until it is stopped. */
 function consume(address: string, seen: Map<string, number>): () => void {
   let over = false;
   void (async () => {
@@ -79,14 +79,14 @@ function consume(address: string, seen: Map<string, number>): () => void {
   return stop;
 }
 
-/** Jobs that nobody has seen; one without reservation may be lost on the last yards, for it is done once it is sent. */
+/** Jobs never delivered; one without reservation may be lost in transit, because it is done once it is sent. */
 const undelivered = (seen: Map<string, number>) =>
   Array.from({ length: TOTAL }, (_x, i) => i).filter((i) => i % 3 !== 0 && !seen.has(`j${i}`));
 
-/** Every third job has no reservation: done the moment it is sent. */
+/** Every third job has no reservation: it is done as soon as it is sent. */
 const mixed = (i: number) => (i % 3 === 0 ? {} : { reservation_time: seconds(1) });
 
-describe('kill -9', ROUNDS, () => {
+describe('SIGKILL', ROUNDS, () => {
   it('of the server under load: after restarts every job is accounted for and was delivered', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'crore-kill-'));
     cleanups.push(() => rmSync(dir, { recursive: true, force: true }));
@@ -106,7 +106,10 @@ describe('kill -9', ROUNDS, () => {
     await producing;
     const store = await openStore(url, { timeout: 10_000 });
     cleanups.push(() => store.close());
-    await until('all are done', async () => (await store.count('q')).done === TOTAL, { within: 60_000, every: 100 });
+    await until('all jobs to be done', async () => (await store.count('q')).done === TOTAL, {
+      within: 60_000,
+      every: 100,
+    });
     stop();
     expect(undelivered(seen)).toEqual([]);
     expect(await store.count('q')).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0, done: TOTAL });
@@ -131,7 +134,10 @@ describe('kill -9', ROUNDS, () => {
     await producing;
     const store = await openStore(redis.url, { timeout: 10_000 });
     cleanups.push(() => store.close());
-    await until('all are done', async () => (await store.count('q')).done === TOTAL, { within: 60_000, every: 100 });
+    await until('all jobs to be done', async () => (await store.count('q')).done === TOTAL, {
+      within: 60_000,
+      every: 100,
+    });
     stop();
     expect(undelivered(seen)).toEqual([]);
     expect(await store.count('q')).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0, done: TOTAL });

@@ -35,7 +35,7 @@ async function fill({ store }: TestServer, jobs: number): Promise<void> {
   }
 }
 
-/** Workers that are let in and then never read their sockets again. */
+/** Workers that are accepted and then never read from their sockets again. */
 async function deafOnes(
   server: TestServer,
   count: number,
@@ -48,21 +48,21 @@ async function deafOnes(
     cleanups.push(() => wire.socket.destroy());
     wire.open(1, path, { job_names: 'q' });
     if (first) wire.data(1, first);
-    await until('it is let in', () => wire.find(HEADERS, 1));
+    await until('the worker to be accepted', () => wire.find(HEADERS, 1));
     wire.socket.pause();
     all.push(wire);
   }
   return all;
 }
 
-/** What the server holds: the jobs it has taken from the store and could not hand on. */
+/** The bytes of jobs that the server has claimed from the store and could not send. */
 const held = async ({ store }: TestServer) => (await store.count('q')).active * SIZE;
 
-describe('workers that never read', () => {
+describe('workers that do not read', () => {
   it.each([
     ['two that leave it to the sockets', 2, 'wide'],
     ['fifty that give no credit', 50, 'shut'],
-  ] as const)('lakh: %s keep nothing from one that reads', async (_what, count, window) => {
+  ] as const)('lakh: %s take nothing from one that reads', async (_what, count, window) => {
     const server = await serve({ stall: 300 });
     await deafOnes(server, count, '/lakh.Lakh/Join', { window });
     const lakh = new Lakh(server.address);
@@ -70,34 +70,34 @@ describe('workers that never read', () => {
     const reader = lakh.join('q');
     await reader.joined();
     await fill(server, 1_500);
-    await until('the backlog is gone', async () => {
+    await until('the backlog to be gone', async () => {
       const { ready, active } = await server.store.count('q');
       return ready + active === 0;
     });
-    // Without credit nothing reaches them; what the sockets of the others swallow has been sent.
+    // Without credit they receive nothing; what the sockets of the others buffer counts as sent.
     if (window === 'shut') expect(new Set(reader.jobs.map(({ id }) => id)).size).toBe(1_500);
   });
 
-  it('lakh: one that begins to read gets what was written for it, and new jobs', async () => {
+  it('lakh: one that starts to read gets what was written for it, and new jobs', async () => {
     const server = await serve({ stall: 200 });
     const [deaf] = await deafOnes(server, 1, '/lakh.Lakh/Join', { window: 'shut' });
     await fill(server, 500);
-    await until('it has something', async () => (await held(server)) > 0);
-    await until('it has nothing', async () => (await held(server)) === 0);
+    await until('the worker to have jobs', async () => (await held(server)) > 0);
+    await until('the worker to have no jobs', async () => (await held(server)) === 0);
     expect((await server.store.count('q')).ready).toBeGreaterThan(490);
     deaf!.socket.resume();
     deaf!.giveCredit(1);
-    await until('it gets new ones', async () => (await server.store.count('q')).ready === 0);
+    await until('the worker to get new jobs', async () => (await server.store.count('q')).ready === 0);
   });
 
-  it('lakh: one that answers no ping is cut off, and what it was given goes to the others', async () => {
+  it('lakh: one that answers no ping is disconnected, and its jobs go to the others', async () => {
     const server = await serve({ keepalive: { every: 500, timeout: 1_500 } });
     await deafOnes(server, 1, '/lakh.Lakh/Join');
     await fill(server, 1_500);
     const lakh = new Lakh(server.address);
     cleanups.push(() => lakh.close());
     lakh.join('q');
-    await until('all is done', async () => {
+    await until('all jobs to be done', async () => {
       const { ready, active } = await server.store.count('q');
       return ready + active === 0;
     });
@@ -112,7 +112,7 @@ describe('workers that never read', () => {
     const opened = create(WorkRequestSchema, { open: { queues: ['q'], lease: { seconds: 2n } }, credit });
     const first = message(toBinary(WorkRequestSchema, opened));
     const deaf = await deafOnes(server, count, '/crore.v1.Crore/Work', { first });
-    await until('they have something', async () => (await held(server)) > 0);
+    await until('the workers to have jobs', async () => (await held(server)) > 0);
     const crore = await open(`grpc://${server.address}`, { onError: () => {} });
     cleanups.push(() => crore.close());
     let seen = 0;
@@ -121,12 +121,12 @@ describe('workers that never read', () => {
     };
     const worker = crore.queue('q').work(handler, { concurrency: 20 });
     cleanups.push(() => worker.close());
-    await until('the others are served', () => seen > 0);
-    // One message of 2 MB that waits and one on its way, each a little larger.
+    await until('the others to be served', () => seen > 0);
+    // One message of 2 MB that waits and one being sent, each a little larger.
     const sessions = (await server.store.workers('q')).filter(({ info }) => info.includes('crore.v1'));
     for (const { holds } of sessions) expect(holds * SIZE).toBeLessThan(6_000_000);
     for (const { socket } of deaf) socket.destroy();
-    await until('all is done', () => seen >= 1_000, { within: 40_000 });
+    await until('all jobs to be done', () => seen >= 1_000, { within: 40_000 });
     expect(await server.store.count('q')).toMatchObject({ ready: 0, dead: 0 });
   });
 });

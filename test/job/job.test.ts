@@ -9,12 +9,12 @@ import { isLegal } from '../../dist/job/states.js';
 import { die, expire, fail, finish, lose, release, snooze } from '../../dist/job/transitions.js';
 
 describe('backoff', () => {
-  it('is the same each time when fixed', () => {
+  it('is constant when fixed', () => {
     const backoff: Backoff = { kind: 'fixed', delay: 700 };
     expect([1, 2, 9].map((count) => backoffDelay(backoff, count, () => 0.9))).toEqual([700, 700, 700]);
   });
 
-  it('doubles up to its cap when exponential, and jitter only shortens', () => {
+  it('doubles up to its cap when exponential, and jitter only shortens it', () => {
     const backoff: Backoff = { kind: 'exponential', delay: 1_000, factor: 2, cap: 5_000, jitter: 0.5 };
     expect([1, 2, 3, 4].map((count) => backoffDelay(backoff, count, () => 0))).toEqual([1_000, 2_000, 4_000, 5_000]);
     expect(backoffDelay(backoff, 2, () => 0.999)).toBeGreaterThanOrEqual(1_000);
@@ -41,7 +41,7 @@ describe('durations', () => {
   ])('%j is %d milliseconds', (duration, ms) => expect(milliseconds(duration, 'x')).toBe(ms));
 
   it.each(['', '5', 'ten', '5y', '-5s', '5s5', Number.NaN, -1, Number.POSITIVE_INFINITY, null, {}])(
-    '%j is refused by name',
+    '%j is refused, naming the option',
     (duration) => {
       expect(() => milliseconds(duration as string, 'delay')).toThrowError(
         expect.objectContaining({ code: 'BAD_DURATION', message: expect.stringContaining('delay') }),
@@ -51,7 +51,7 @@ describe('durations', () => {
 });
 
 describe('ids', () => {
-  it('are UUIDv7, distinct, and sort in the order they were made', () => {
+  it('are UUIDv7, distinct, and sort in order of creation', () => {
     const ids = Array.from({ length: 20_000 }, () => newId());
     expect(ids[0]).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(new Set(ids).size).toBe(ids.length);
@@ -60,7 +60,7 @@ describe('ids', () => {
     expect(Math.abs(Date.now() - time)).toBeLessThan(60_000);
   });
 
-  it('go on rising when the clock steps back', () => {
+  it('keep increasing when the clock is set back', () => {
     const later = newId(Date.now() + 60_000);
     expect(newId(1_000) > later).toBe(true);
   });
@@ -73,7 +73,7 @@ describe('transitions', () => {
     spec: fc.record({ attempts: fc.integer({ min: 1, max: 8 }), backoff: fc.constant(DEFAULT_BACKOFF) }),
   });
 
-  it('lead from active to a state the table allows, with counts that make sense', () => {
+  it('lead from active to a state the table allows, with consistent counts', () => {
     fc.assert(
       fc.property(
         counted,
@@ -105,8 +105,8 @@ describe('transitions', () => {
   });
 });
 
-describe('the stored form of what was asked', () => {
-  it('is empty for a plain job and comes back whole for any other', () => {
+describe('the stored form of a job spec', () => {
+  it('is empty for the defaults and round-trips for any other spec', () => {
     expect(encodeSpec(DEFAULT_SPEC)).toBe('');
     expect(decodeSpec('')).toBe(DEFAULT_SPEC);
     const spec = {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Crore, CroreError, open } from '../../dist/index.js';
 import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 
-describe('bad input is refused at once, named, and changes nothing', () => {
+describe('bad input is refused immediately, named, and changes nothing', () => {
   let crore: Crore;
   const dir = mkdtempSync(join(tmpdir(), 'crore-bad-'));
 
@@ -55,7 +55,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     expect(Object.values(await queue.count()).every((n) => n === 0)).toBe(true);
   });
 
-  it('addMany: one bad item refuses all, by its place', async () => {
+  it('addMany: one bad item refuses all, naming its index', async () => {
     const queue = crore.queue('bad-many');
     const adding = queue.addMany([{ payload: 1 }, { payload: 2, id: '' }]);
     await expect(adding).rejects.toMatchObject({ code: 'BAD_NAME', message: expect.stringContaining('item 1') });
@@ -91,7 +91,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     );
   });
 
-  it('tasks that are neither text nor bytes', async () => {
+  it('raw tasks that are neither text nor bytes', async () => {
     await expect(crore.queue('q').push(5 as never)).rejects.toMatchObject({ code: 'BAD_PAYLOAD' });
     await expect(crore.queue('q').push(['a', {}] as never)).rejects.toMatchObject({ code: 'BAD_PAYLOAD' });
     expect((await crore.queue('q').count()).ready).toBe(0);
@@ -109,7 +109,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     await expect(open(url)).rejects.toMatchObject({ code: 'BAD_URL', message: expect.stringContaining(word) });
   });
 
-  it('an unreachable Redis, without its password', async () => {
+  it('an unreachable Redis, without revealing the password', async () => {
     const error: CroreError = await open('redis://me:s3cret@127.0.0.1:1', { timeout: 500 }).then(
       () => expect.fail('opened'),
       (reason) => reason,
@@ -119,7 +119,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     expect(error.message).not.toContain('s3cret');
   });
 
-  it('a Redis of a newer format', async () => {
+  it('a Redis store with a newer format', async () => {
     const { Redis } = await import('ioredis');
     const redis = new Redis(inject('redisUrl'), { protocol: 2 });
     await redis.set('newer:format', '999');
@@ -127,7 +127,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     await expect(open(`${inject('redisUrl')}?prefix=newer`)).rejects.toMatchObject({ code: 'STORE_NEWER' });
   });
 
-  it('a database file of a newer format, of somebody else, or no database at all', async () => {
+  it('a database file with a newer format, from another application, or that is not a database', async () => {
     const newer = join(dir, 'newer.db');
     const first = await open(`sqlite:${newer}`);
     await first.close();
@@ -156,18 +156,18 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     });
   });
 
-  it.skipIf(process.getuid?.() === 0)('a database file that cannot be written (root writes everything)', async () => {
+  it.skipIf(process.getuid?.() === 0)('a database file that is not writable (root can always write)', async () => {
     const file = join(dir, 'readonly.db');
     await (await open(`sqlite:${file}`)).close();
     chmodSync(file, 0o400);
     await expect(open(`sqlite:${file}`)).rejects.toMatchObject({ code: 'STORE_READONLY' });
   });
 
-  it('a place where no file can be made', async () => {
+  it('a location where no file can be created', async () => {
     await expect(open('sqlite:/sys/crore.db')).rejects.toMatchObject({ code: 'STORE_READONLY' });
   });
 
-  it('keeps the database file to its owner', async () => {
+  it('a database file is accessible only to its owner', async () => {
     const file = join(dir, 'private.db');
     const mine = await open(`sqlite:${file}`);
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -175,7 +175,7 @@ describe('bad input is refused at once, named, and changes nothing', () => {
     await mine.close();
   });
 
-  it('anything after close, with CLOSED', async () => {
+  it('any call after close, with CLOSED', async () => {
     const gone = await open('sqlite::memory:');
     const queue = gone.queue('q');
     const waiting = (await queue.add('x')).finished();

@@ -20,7 +20,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
   const fresh = <T, R = unknown>(options?: Parameters<typeof crore.queue<T>>[1]): Queue<T, R> =>
     crore.queue<T, R>(`lib-${++queues}`, options);
 
-  it('runs a job and hands its result to whoever added it', async () => {
+  it('runs a job and returns its result to the caller that added it', async () => {
     const queue = fresh<{ a: number; b: number }, number>();
     queue.work(async (job) => job.payload.a + job.payload.b);
     const handle = await queue.add({ a: 2, b: 3 });
@@ -32,7 +32,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(await handle.state()).toBe('done');
   });
 
-  it('hands over bytes as bytes', async () => {
+  it('passes bytes as bytes', async () => {
     const queue = fresh<Uint8Array, Uint8Array>();
     queue.work(async (job) => Uint8Array.from(job.payload).reverse());
     const all = Uint8Array.from({ length: 256 }, (_x, i) => i);
@@ -40,7 +40,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(Buffer.from(await handle.finished({ timeout: '10s' }))).toEqual(Buffer.from(all).reverse());
   });
 
-  it('retries what throws, with the worker’s own backoff, until it succeeds', async () => {
+  it('retries a job that throws, with the backoff of the worker, until it succeeds', async () => {
     const queue = fresh<string, number>();
     const seen: number[] = [];
     queue.work(
@@ -55,7 +55,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(seen).toEqual([1, 2, 3]);
   });
 
-  it('declares a job dead after its attempts, and at once for Fatal', async () => {
+  it('declares a job dead after its last attempt, and immediately for Fatal', async () => {
     const queue = fresh<string>();
     queue.work(async (job) => {
       throw job.payload === 'fatal' ? new Fatal('hopeless') : new TypeError('broken');
@@ -70,10 +70,10 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(await tired.get()).toMatchObject({ state: 'dead', attempt: 2 });
     expect(await hopeless.get()).toMatchObject({ state: 'dead', attempt: 1, error: 'Fatal: hopeless' });
     expect(await queue.retryDead()).toBe(2);
-    await until('dead again', async () => (await queue.count()).dead === 2);
+    await until('both jobs are dead again', async () => (await queue.count()).dead === 2);
   });
 
-  it('survives whatever a handler or a listener throws', async () => {
+  it('survives anything a handler or a listener throws', async () => {
     const queue = fresh<string>();
     queue.work(
       async () => {
@@ -90,7 +90,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect((await handle.get())?.error).toContain('cannot be shown');
   });
 
-  it('runs at most as many handlers at once as asked, and that many', async () => {
+  it('runs exactly as many handlers at once as configured', async () => {
     const queue = fresh<number>();
     let running = 0;
     let most = 0;
@@ -103,11 +103,11 @@ describe.each(URLS)('the library on %s', (_name, url) => {
       },
       { concurrency: 7 },
     );
-    await until('all done', async () => (await queue.count()).done === 60);
+    await until('all jobs are done', async () => (await queue.count()).done === 60);
     expect(most).toBe(7);
   });
 
-  it('lets others have what a slow worker claimed ahead', async () => {
+  it('lets other workers have what a slow worker claimed ahead', async () => {
     const queue = fresh<string, string>();
     const release = deferred();
     const first = queue.work(async (job) => {
@@ -115,7 +115,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
       return 'first';
     });
     for (let i = 0; i < 300; i++) await queue.add('quick');
-    await until('it to be fast', async () => (await queue.count()).done >= 200);
+    await until('the worker is fast', async () => (await queue.count()).done >= 200);
     const rest = await queue.addMany([
       { payload: 'stuck' },
       ...Array.from({ length: 20 }, () => ({ payload: 'after' })),
@@ -128,7 +128,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     await first.close();
   });
 
-  it('aborts the signal of a cancelled job and ignores what its handler does then', async () => {
+  it('aborts the signal of a cancelled job and ignores what its handler does afterwards', async () => {
     const queue = fresh<string>();
     const started = deferred();
     const aborted = deferred<string>();
@@ -147,7 +147,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(await handle.result()).toBeUndefined();
   });
 
-  it('aborts and retries a job that outlasts its reservation', async () => {
+  it('aborts and retries a job that exceeds its reservation', async () => {
     const queue = fresh<string, number>();
     const reasons: string[] = [];
     queue.work(async (job) => {
@@ -165,7 +165,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(reasons).toEqual(['TIMEOUT']);
   });
 
-  it('is given back without charging an attempt when its handler releases it', async () => {
+  it('returns an entry without charging an attempt when its handler releases it', async () => {
     const queue = fresh<string, number>();
     let deliveries = 0;
     queue.work(async (job) => {
@@ -174,10 +174,10 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     });
     expect(await (await queue.add('x', { attempts: 1 })).finished({ timeout: '10s' })).toBe(1);
     await queue.push('task');
-    await until('the task is worked on, too', () => deliveries === 5);
+    await until('the raw task runs, too', () => deliveries === 5);
   });
 
-  it('snoozes without charging an attempt', async () => {
+  it('snoozes a job without charging an attempt', async () => {
     const queue = fresh<string, number>();
     let snoozes = 0;
     queue.work(async (job) => {
@@ -197,7 +197,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
       await go.promise;
     });
     const handle = await queue.add('x', { headers: { trace: 'abc' } });
-    await until('the log', async () => (await handle.get())?.log?.length === 2);
+    await until('the log lines are stored', async () => (await handle.get())?.log?.length === 2);
     expect(await handle.get()).toMatchObject({
       progress: { percent: 50 },
       log: ['half way', 'line break'],
@@ -211,7 +211,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
   it('does not start a job that has expired', async () => {
     const queue = fresh<string>();
     const handle = await queue.add('x', { expires: 1 });
-    await new Promise((resolve) => setTimeout(resolve, 5)); // its expiry is on the store's own clock
+    await new Promise((resolve) => setTimeout(resolve, 5)); // its expiry is on the clock of the store
     let ran = false;
     queue.work(async () => {
       ran = true;
@@ -223,7 +223,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(ran).toBe(false);
   });
 
-  it('runs delayed jobs when their time has come, without being told', async () => {
+  it('runs delayed jobs on time, without a signal', async () => {
     const queue = fresh<string, number>();
     queue.work(async () => Date.now());
     const begun = Date.now();
@@ -231,7 +231,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect((await handle.finished({ timeout: '10s' })) - begun).toBeGreaterThanOrEqual(79);
   });
 
-  it('runs a small graph in order and hands over failure', async () => {
+  it('runs a small graph in order and propagates failure', async () => {
     const queue = fresh<string>();
     const order: string[] = [];
     const a = await queue.add('a');
@@ -247,7 +247,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(order).toEqual(['a', 'b', 'c']);
   });
 
-  it('tells typed outcomes: created, duplicate with the id that was there, full', async () => {
+  it('returns typed outcomes: created, duplicate with the existing id, full', async () => {
     const queue = fresh<string>({ limits: { count: 2 } });
     const first = await queue.add('x', { unique: 'key' });
     const second = await queue.add('y', { unique: 'key' });
@@ -259,20 +259,20 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     expect(await queue.push('task')).toBe(0);
   });
 
-  it('works raw tasks as bytes, text or JSON', async () => {
+  it('delivers raw tasks as bytes, text or JSON', async () => {
     const queue = fresh<unknown>();
     const seen: unknown[] = [];
     await queue.push('{"a":1}');
     const bytes = queue.work(async (job) => void seen.push(job.payload));
-    await until('bytes', () => seen.length === 1);
+    await until('the bytes are delivered', () => seen.length === 1);
     await bytes.close();
     await queue.push(Buffer.from('{"a":2}'));
     const text = queue.work(async (job) => void seen.push(job.payload), { tasks: 'text' });
-    await until('text', () => seen.length === 2);
+    await until('the text is delivered', () => seen.length === 2);
     await text.close();
     await queue.push(['{"a":3}', 'not json']);
     queue.work(async (job) => void seen.push(job.payload), { tasks: 'json' });
-    await until('json', async () => (await queue.count()).dead === 1);
+    await until('the task with invalid JSON is dead', async () => (await queue.count()).dead === 1);
     expect(Buffer.from(seen[0] as Uint8Array).toString()).toBe('{"a":1}');
     expect(seen.slice(1)).toEqual(['{"a":2}', { a: 3 }]);
     const [dead] = (await queue.list('dead')).jobs;
@@ -290,7 +290,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     await handle.finished({ timeout: '10s' });
   });
 
-  it('lets a worker finish what it runs when closed, and claim no more', async () => {
+  it('lets a closing worker finish what it runs, and claims no more', async () => {
     const queue = fresh<string>();
     const started = deferred();
     let ended = false;
@@ -329,15 +329,15 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     await expect(smuggled.finished({ timeout: '10s' })).rejects.toMatchObject({ code: 'JOB_DEAD' });
   });
 
-  it('says that a result is not kept any more', async () => {
+  it('reports that a result is no longer kept', async () => {
     const queue = fresh<string>();
     queue.work(async () => 'x');
     const handle = await queue.add('x', { keep: { count: 0 } });
-    await until('its end', async () => (await handle.state()) === undefined);
+    await until('its record is deleted', async () => (await handle.state()) === undefined);
     await expect(handle.finished({ timeout: '10s' })).rejects.toMatchObject({ code: 'JOB_GONE' });
   });
 
-  it('settles a job whose handler throws something that cannot be looked at', async () => {
+  it('settles a job whose handler throws something that cannot be inspected', async () => {
     const unfriendly = new Proxy({}, { get: fail, getPrototypeOf: fail, has: fail, ownKeys: fail });
     function fail(): never {
       throw new Error('hands off');
@@ -350,7 +350,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     await expect(job.finished({ timeout: 10_000 })).rejects.toMatchObject({ code: 'JOB_DEAD' });
   });
 
-  it('forgets all of a queue when obliterated, and stops what runs', async () => {
+  it('deletes everything in a queue when obliterated, and aborts running jobs', async () => {
     const queue = fresh<string>();
     const started = deferred();
     const stopped = deferred();
@@ -371,7 +371,7 @@ describe('waiting across processes', () => {
   it.each([
     ['sqlite', async () => (await import('../support/stores.js')).freshSqlite()],
     ['redis', async () => (await import('../support/stores.js')).freshRedis()],
-  ])('a result made in another process arrives, on %s', async (_name, start) => {
+  ])('a result from another process arrives, on %s', async (_name, start) => {
     const store = await start();
     const crore = await open(store.url, { onError: () => {} });
     const queue = crore.queue<string, number>('across');

@@ -21,8 +21,8 @@ describe.each([
   afterAll(() => crore.close());
   const fresh = <T, R = unknown>(): Queue<T, R> => crore.queue<T, R>(`features-${++queues}`);
 
-  describe('bulk', () => {
-    it('cancels what matches, in steps that are told', async () => {
+  describe('bulk operations', () => {
+    it('cancels the matching jobs in batches and reports progress', async () => {
       const queue = fresh<{ n: number }>();
       await queue.addMany(
         Array.from({ length: 1_200 }, (_x, n) => ({ payload: { n }, id: `${n % 2 ? 'odd' : 'even'}-${n}` })),
@@ -38,13 +38,13 @@ describe.each([
       expect((await queue.count()).cancelled).toBe(1);
     });
 
-    it('sends back or removes dead jobs by what their error says', async () => {
+    it('retries or removes dead jobs by the text of their error', async () => {
       const queue = fresh<string>();
       const worker = queue.work(async (job) => {
         throw new Fatal(job.payload);
       });
       await queue.addMany(['disk full', 'no route', 'disk full'].map((payload) => ({ payload })));
-      await until('all are dead', async () => (await queue.count()).dead === 3);
+      await until('all jobs are dead', async () => (await queue.count()).dead === 3);
       await worker.close();
       expect(await queue.retryDead({ text: 'disk' })).toBe(2);
       expect(await queue.count()).toMatchObject({ ready: 2, dead: 1 });
@@ -53,7 +53,7 @@ describe.each([
       expect(await queue.remove(dead!.id)).toBe(false);
     });
 
-    it('pages with a filter, and ends when told to', async () => {
+    it('pages with a filter, and stops when aborted', async () => {
       const queue = fresh<number>();
       await queue.addMany(
         Array.from({ length: 300 }, (_x, n) => ({ payload: n, id: `${n % 3}-${n}`, group: `g${n % 2}` })),
@@ -90,7 +90,7 @@ describe.each([
       ['events', [{ types: ['finished'] }], 'types'],
       ['add', [1, { group: '' }], 'group'],
       ['add', [1, { unique: { key: 'k', mode: 'merge' } }], 'unique.mode'],
-    ] as const)('%s(%j) is refused with the name of what is wrong', async (verb, args, word) => {
+    ] as const)('%s(%j) is refused, naming what is wrong', async (verb, args, word) => {
       const queue = fresh();
       await queue.add('stays');
       const call = (queue[verb] as (...values: unknown[]) => Promise<unknown>)(...args);
@@ -120,7 +120,7 @@ describe.each([
   });
 
   describe('limits', () => {
-    it('holds across processes, and a holder that is killed -9 strands nothing', async () => {
+    it('hold across processes, and a worker killed with -9 leaves nothing blocked', async () => {
       const queue = fresh<string>();
       await queue.setLimits({ concurrency: 4, group: { concurrency: 1 } });
       const session = { lease: 600, heartbeat: 100, sweep: 100, concurrency: 8, maxCrashes: 20 };
@@ -140,15 +140,15 @@ describe.each([
         busiest = Math.max(busiest, ...byGroup.values(), 0);
         return queue.count();
       };
-      await until('work is under way', async () => (await look()).done >= 5);
+      await until('work is in progress', async () => (await look()).done >= 5);
       await workers[0]!.end('SIGKILL');
-      await until('all are done', async () => (await look()).done === 60, { within: 60_000 });
+      await until('all jobs are done', async () => (await look()).done === 60, { within: 60_000 });
       for (const worker of workers) await worker.end();
       expect(most).toBeLessThanOrEqual(4);
       expect(busiest).toBe(1);
     });
 
-    it('one noisy group does not starve the others', async () => {
+    it('prevent one busy group from starving the others', async () => {
       const queue = fresh<string>();
       await queue.addMany(
         Array.from({ length: 500 }, (_x, i) => ({ payload: 'noise', id: `noisy-${i}`, group: 'noisy' })),
@@ -166,7 +166,7 @@ describe.each([
       expect(order.lastIndexOf('quiet')).toBeLessThan(25);
     });
 
-    it('a rate is kept: starts beyond it wait for the next interval', async () => {
+    it('enforce a rate: further starts wait for the next interval', async () => {
       const queue = fresh<number>();
       await queue.setLimits({ rate: { count: 5, per: 300 } });
       expect(await queue.limits()).toEqual({ rate: { count: 5, per: 300 } });
@@ -174,7 +174,7 @@ describe.each([
       queue.work(async (job) => void starts.push(job.payload), { concurrency: 20 });
       await queue.addMany(Array.from({ length: 12 }, (_x, payload) => ({ payload })));
       const began = performance.now();
-      await until('all have started', () => starts.length === 12);
+      await until('all jobs have started', () => starts.length === 12);
       // two full intervals have to pass before the last two may start, however slow the machine is
       expect(performance.now() - began).toBeGreaterThan(290);
       expect(starts).toEqual([...starts].sort((a, b) => a - b));
@@ -182,7 +182,7 @@ describe.each([
   });
 
   describe('events', () => {
-    it('come as an iterator, from other processes, and can be resumed from a position', async () => {
+    it('are available as an iterator, across processes, and can be resumed from a position', async () => {
       const queue = fresh<string>();
       const events = await queue.events({ types: ['added', 'started', 'done'] });
       const worker = await startWorker({ url: url(), queue: queue.name });
@@ -196,7 +196,7 @@ describe.each([
       expect(seen[1]).toMatchObject({ attempt: 1, queue: queue.name });
       events.close();
       await queue.add('y', { id: 'two' });
-      await until('two is done', async () => (await queue.get('two'))?.state === 'done');
+      await until('job two is done', async () => (await queue.get('two'))?.state === 'done');
       await worker.end();
       const resumed = await queue.events({ after: seen[1]!.position });
       const rest: string[] = [];
@@ -208,7 +208,7 @@ describe.each([
       expect(rest).toEqual(['done one', 'added two', 'started two', 'done two']);
     });
 
-    it('come to listeners by type, with what went wrong', async () => {
+    it('reach listeners by type, with the error', async () => {
       const queue = fresh<string>();
       const events = await queue.events();
       const retried = deferred<JobEvent>();
@@ -228,12 +228,12 @@ describe.each([
       await handle.finished({ timeout: '20s' });
       expect(await retried.promise).toMatchObject({ id: handle.id, error: 'Error: first time' });
       expect(await progressed.promise).toMatchObject({ progress: { percent: 50 } });
-      await until('the end is told', () => all.includes('done'));
+      await until('the done event arrives', () => all.includes('done'));
       events.close();
       expect(all.filter((type) => type !== 'progress')).toEqual(['added', 'started', 'retry', 'started', 'done']);
     });
 
-    it('reach a listener and an iterator alike, and a listener that throws troubles nobody else', async () => {
+    it('reach listeners and iterators, and a listener that throws does not affect the others', async () => {
       const queue = fresh<number>();
       const events = await queue.events({ types: ['added'] });
       const heard: string[] = [];
@@ -243,7 +243,7 @@ describe.each([
         throw new Error('a listener of little care');
       });
       events.on('event', ({ id }: JobEvent) => all.push(id));
-      // it begins where the listeners are, so it has to be there before they have heard anything
+      // it starts at the position of the listeners, so it has to exist before they have received anything
       const iterator = events[Symbol.asyncIterator]();
       const ids = (await queue.addMany(Array.from({ length: 20 }, (_x, payload) => ({ payload })))).map(({ id }) => id);
       const walked: string[] = [];
@@ -252,12 +252,12 @@ describe.each([
         await new Promise((resolve) => setTimeout(resolve, 2)); // slower than the listeners
         if (walked.length === 20) break;
       }
-      await until('all were told', () => all.length === 20);
+      await until('all events arrived', () => all.length === 20);
       events.close();
       expect([heard, all, walked]).toEqual([ids, ids, ids]);
     });
 
-    it('end with the connection', async () => {
+    it('end when the connection closes', async () => {
       const other = await open(url(), { onError: () => {} });
       const events = await other.queue('features-closing').events();
       const over = (async () => {

@@ -20,7 +20,7 @@ describe.each([
   });
   afterAll(() => crore.close());
 
-  it('make a job per tick, with the payload and options asked for', async () => {
+  it('add one job per tick, with the given payload and options', async () => {
     const queue = crore.queue<{ to: string }>('reports');
     const put = await crore.schedule('report', '0 * * * *', {
       queue: 'reports',
@@ -59,7 +59,7 @@ describe.each([
     expect((await queue.count()).ready).toBe(1);
   });
 
-  it('can be changed, run at once and removed', async () => {
+  it('can be changed, run immediately and removed', async () => {
     const queue = crore.queue('changing');
     await crore.schedule('change', '1h', { queue: 'changing' });
     const changed = await crore.schedule('change', '2h', { queue: 'changing' });
@@ -87,14 +87,14 @@ describe.each([
     [['bad', '10s', { queue: 'q' }, { catchUp: 'maybe' }], 'BAD_OPTION', 'catchUp'],
     [['bad', { cron: '* * * * *', every: '5s' }, { queue: 'q' }], 'BAD_OPTION', 'both'],
     [['bad', '2026-12-01T00:00:00', { queue: 'q' }], 'BAD_DURATION', '2026'],
-  ])('refuses %j before anything is stored', async (args, code, word) => {
+  ])('are refused before anything is stored: %j', async (args, code, word) => {
     const before = await crore.schedules();
     const call = crore.schedule(...(args as Parameters<Crore['schedule']>));
     await expect(call).rejects.toMatchObject({ code, message: expect.stringContaining(word) });
     expect(await crore.schedules()).toEqual(before);
   });
 
-  it('one that cannot fire keeps no other from its ticks, and one that never could is refused', async () => {
+  it('are refused if their jobs could never be added', async () => {
     const long = 'n'.repeat(500);
     await expect(crore.schedule(long, '1h', { queue: 'long' })).rejects.toMatchObject({ code: 'BAD_NAME' });
     const headers = { big: 'x'.repeat(16_380) };
@@ -103,7 +103,7 @@ describe.each([
     });
   });
 
-  it('fire once a tick though five processes are up and some are killed, and none is left out', async () => {
+  it('fire once per tick although five processes run and some are killed, without skipping any', async () => {
     const setup = { url: url(), queue: 'five', name: 'five', every: '200ms' };
     const programs = Array.from({ length: 5 }, () => new Program('scheduler', setup));
     await Promise.all(programs.map((program) => program.line('ready')));

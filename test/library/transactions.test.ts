@@ -41,7 +41,7 @@ describe('adding inside the caller’s own transaction', () => {
   const orders = () => db.prepare('SELECT id FROM orders').all().length;
   const total = async () => Object.values(await queue.count()).reduce((sum, n) => sum + n, 0);
 
-  it('makes the job appear exactly when the transaction commits', async () => {
+  it('makes the job visible exactly when the transaction commits', async () => {
     const handle = transaction(db, () => {
       db.exec('INSERT INTO orders VALUES (1)');
       return queue.addIn(db, { order: 1 }, { id: 'one', priority: 4, delay: '1h' });
@@ -51,7 +51,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(orders()).toBe(1);
   });
 
-  it('leaves nothing behind when the transaction is rolled back, in a queue that is new, too', async () => {
+  it('leaves nothing behind when the transaction is rolled back, not even a new queue', async () => {
     expect(() =>
       transaction(db, () => {
         db.exec('INSERT INTO orders VALUES (1)');
@@ -72,7 +72,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(await handle.state()).toBe('ready');
   });
 
-  it('goes with a savepoint of the caller', async () => {
+  it('follows a savepoint of the caller', async () => {
     db.exec('BEGIN');
     queue.addIn(db, 'kept');
     db.exec('SAVEPOINT mine');
@@ -82,12 +82,12 @@ describe('adding inside the caller’s own transaction', () => {
     expect((await queue.list('ready')).jobs.map((job) => job.payload)).toEqual(['kept']);
   });
 
-  it('commits by itself where there is no transaction', async () => {
+  it('commits by itself outside a transaction', async () => {
     expect(queue.addIn(db, 'x').outcome).toBe('created');
     expect(await total()).toBe(1);
   });
 
-  it('adds many, all or none, in order', async () => {
+  it('adds many jobs, all or none, in order', async () => {
     const handles = transaction(db, () =>
       queue.addManyIn(
         db,
@@ -102,7 +102,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(await total()).toBe(2_500);
   });
 
-  it('leaves the transaction usable when it refuses', async () => {
+  it('leaves the transaction usable after a refusal', async () => {
     db.exec('BEGIN');
     db.exec('INSERT INTO orders VALUES (1)');
     expect(refusal(() => queue.addIn(db, 'x', { needs: ['nobody'] })).code).toBe('UNKNOWN_UPSTREAM');
@@ -111,7 +111,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect([orders(), await total()]).toEqual([1, 1]);
   });
 
-  it('answers as add does: duplicates, unique keys, limits', async () => {
+  it('returns what add returns: duplicates, unique keys, limits', async () => {
     const small = crore.queue('small', { limits: { count: 2 } });
     const outcomes = transaction(db, () => [
       small.addIn(db, 'a', { id: 'a' }),
@@ -123,7 +123,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(outcomes).toEqual(['created', 'duplicate', 'created', 'duplicate', 'full']);
   });
 
-  it('wakes a worker of the same process', async () => {
+  it('wakes a worker in the same process', async () => {
     let fastest = Number.POSITIVE_INFINITY;
     const worker = queue.work(async ({ payload }) => payload);
     await worker.ready();
@@ -133,22 +133,22 @@ describe('adding inside the caller’s own transaction', () => {
       expect(await handle.finished({ timeout: '20s' })).toBe(i);
       fastest = Math.min(fastest, performance.now() - addedAt);
     }
-    // Each one follows upon the last: with nothing but polls, all would wait for a whole one.
+    // Each job is added after the last one has run: with polling only, each would wait for a whole interval.
     expect(fastest).toBeLessThan(500);
   });
 
-  it('wakes a worker of another process', async () => {
+  it('wakes a worker in another process', async () => {
     const worker = await startWorker({ url: `sqlite:${file}`, queue: 'mails', take: 0 });
     const handle = transaction(db, () => queue.addIn(db, 'x'));
     expect(await handle.finished({ timeout: '20s' })).toBe(worker.child.pid);
     await worker.end('SIGKILL');
   });
 
-  it('does not hinder the engine: a held transaction only makes it wait', async () => {
+  it('does not break the engine: an open transaction only makes it wait', async () => {
     db.exec('BEGIN IMMEDIATE');
     queue.addIn(db, 'first');
     const second = queue.add('second');
-    await new Promise((resolve) => setTimeout(resolve, 60)); // long enough to meet the lock
+    await new Promise((resolve) => setTimeout(resolve, 60)); // long enough to hit the lock
     db.exec('COMMIT');
     expect((await second).outcome).toBe('created');
     expect((await queue.list('ready')).jobs.map((job) => job.payload)).toEqual(['first', 'second']);
@@ -157,7 +157,7 @@ describe('adding inside the caller’s own transaction', () => {
   it('survives kill -9: every order has its job and every job its order', async () => {
     for (let round = 0; round < 8; round++) {
       const shop = new Program('shop', { file, prefix: `r${round}-` });
-      await until('some orders', () => shop.lines.length > 20 + 13 * round);
+      await until('some orders are written', () => shop.lines.length > 20 + 13 * round);
       await shop.end('SIGKILL');
     }
     const placed = db
@@ -173,7 +173,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(await total()).toBe(placed.length);
   });
 
-  it('works with connections that answer in BigInts or arrays', async () => {
+  it('works with connections that return BigInts or arrays', async () => {
     const Database = db.constructor as new (file: string, options: object) => AppDatabase;
     const odd = new Database(file, { readBigInts: true, returnArrays: true });
     transaction(odd, () => queue.addIn(odd, 'x'));
@@ -181,7 +181,7 @@ describe('adding inside the caller’s own transaction', () => {
     odd.close();
   });
 
-  it('works with whatever has prepare, run, get and all', async () => {
+  it('works with any object that has prepare, run, get and all', async () => {
     const bare: Connection = {
       prepare: (sql) => {
         const statement = db.prepare(sql);
@@ -199,7 +199,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect((await queue.list('ready')).jobs.map((job) => job.payload)).toEqual(['y']);
   });
 
-  it('refuses a connection of another copy of SQLite, which would not see the locks', async () => {
+  it('refuses a connection from another copy of SQLite, which would not see the locks', async () => {
     const require = createRequire(import.meta.url);
     const home = dirname(require.resolve('@photostructure/sqlite/package.json'));
     const copy = join(dir, 'node_modules', '@photostructure', 'sqlite');
@@ -217,7 +217,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(await total()).toBe(0);
   });
 
-  it('refuses what cannot share a transaction, and says what to do', async () => {
+  it('refuses stores that cannot share a transaction, and says what to do instead', async () => {
     const redis = await open(`${inject('redisUrl')}?prefix=transactions`, { onError: () => {} });
     expect(refusal(() => redis.queue('q').addIn(db, 'x'))).toMatchObject({
       code: 'STORE_UNSUPPORTED',
@@ -230,7 +230,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(refusal(() => memory.queue('q').addIn(db, 'x')).code).toBe('CLOSED');
   });
 
-  it('refuses connections to other places', async () => {
+  it('refuses connections to other databases', async () => {
     const other = openApp(join(dir, 'other.db'));
     expect(refusal(() => queue.addIn(other, 'x'))).toMatchObject({
       code: 'BAD_OPTION',
@@ -250,7 +250,7 @@ describe('adding inside the caller’s own transaction', () => {
     same.close();
   });
 
-  it('refuses a file of another format, a table that hides ours, and a connection that may not write', async () => {
+  it('refuses a file with a newer format, a temp table that shadows ours, and a read-only connection', async () => {
     db.exec(`PRAGMA user_version = ${FORMAT + 1}`);
     expect(refusal(() => queue.addIn(db, 'x')).code).toBe('STORE_NEWER');
     db.exec(`PRAGMA user_version = ${FORMAT}`);
@@ -263,7 +263,7 @@ describe('adding inside the caller’s own transaction', () => {
     expect(queue.addIn(db, 'x').outcome).toBe('created');
   });
 
-  it('says when another one has the file, and when the schema cannot answer in time', async () => {
+  it('reports a locked file, an asynchronous schema and bad input', async () => {
     const other = openApp(file);
     other.exec('BEGIN IMMEDIATE');
     db.exec('PRAGMA busy_timeout = 1');

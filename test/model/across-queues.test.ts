@@ -8,7 +8,7 @@ import { newJob, settlementOf } from '../support/jobs.js';
 import { RedisServer } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
-/** Jobs in several queues that wait for each other, in any circle of queues: CRORE_MODEL_RUNS=500 digs deeper. */
+/** Jobs that depend on each other across queues, in cycles of queues too. CRORE_MODEL_RUNS=500 runs more histories. */
 const numRuns = Math.ceil(Number(process.env.CRORE_MODEL_RUNS ?? 200) / 8);
 const seed = process.env.CRORE_MODEL_SEED === undefined ? undefined : Number(process.env.CRORE_MODEL_SEED);
 const QUEUES = 5;
@@ -16,7 +16,7 @@ const LEASE = 60_000;
 
 interface Plan {
   queue: number;
-  /** How far back in the list the jobs it needs stand. */
+  /** How far back in the list the jobs it needs are. */
   needs: { back: number; on: 'success' | 'finished' }[];
 }
 type How = 'done' | 'dead' | 'cancelled';
@@ -48,7 +48,7 @@ interface Node {
   end?: How;
 }
 
-/** What a job's state has to be when all news has arrived. */
+/** The expected state of a job once all updates have arrived. */
 function stateOf(node: Node): State {
   if (node.end) return node.end;
   const ups = node.needs.map(({ node: up, on }) => ({ state: stateOf(up), on }));
@@ -103,7 +103,7 @@ describe('dependencies across queues', () => {
     expect(nodes.filter((node) => stateOf(node) === 'blocked')).toEqual([]);
   }
 
-  it('end as the graph says, on every store, whatever the order of adds, ends and sweeps', async () => {
+  it('resolve as the graph requires, on every store, in any order of adds, ends and sweeps', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40, size: 'max' }), async (steps) => {
         runs += 1;
@@ -113,11 +113,11 @@ describe('dependencies across queues', () => {
     );
   }, 120_000);
 
-  it('leave nothing to do when all has ended: no script runs any more', async () => {
+  it('leave nothing to do when everything has ended: no more scripts run', async () => {
     const scripts = async () => (await redis.calls('evalsha')) + (await redis.calls('eval'));
-    await until('the scripts rest', async () => {
+    await until('no more scripts run', async () => {
       const before = await scripts();
-      await new Promise((resolve) => setTimeout(resolve, 100)); // time in which a loop would run thousands
+      await new Promise((resolve) => setTimeout(resolve, 100)); // enough time for a loop to run thousands of them
       return (await scripts()) === before;
     });
     const left = (await redis.client.keys('*')).filter((key) => /:(outbox|deps:.*|downs|edges|blocked)$/.test(key));
@@ -135,7 +135,7 @@ async function add(store: Store, queues: string[], nodes: Node[], { queue, needs
   nodes.push(node);
 }
 
-/** Ends one of the jobs that are ready, or cancels any that has not ended. */
+/** Ends one of the ready jobs, or cancels any job that has not ended. */
 async function endOne(store: Store, queues: string[], nodes: Node[], which: number, how: How): Promise<void> {
   const open = nodes.filter((node) => ['ready', 'blocked'].includes(stateOf(node)));
   if (how === 'cancelled') {

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../dist/job/transitions.js';
 import type { EventType } from '../../dist/store/store.js';
 
-/** `info` is absent where the words are the store's own. */
+/** `info` is absent where the wording is up to the store. */
 export interface Told {
   type: EventType;
   id: string;
@@ -9,7 +9,7 @@ export interface Told {
   info?: string;
 }
 
-/** The part of the model that is about events: what happens is written down while somebody wants to know. */
+/** The part of the model for events, which are recorded only while requested. */
 export class EventLog {
   readonly all: Told[] = [];
   #eventSteps = 0;
@@ -29,7 +29,7 @@ export class EventLog {
   }
 }
 
-/** What is told of a settled lease. */
+/** The event for a settled lease. */
 export function endOf(id: string, move: Outcome): [EventType, string, string] {
   const error = 'error' in move ? move.error : undefined;
   const later = {

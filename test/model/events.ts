@@ -4,12 +4,12 @@ import type { Told } from './event-log.js';
 import type { Sides } from './sides.js';
 import type { EventStep } from './steps.js';
 
-/** Where one reads from to see everything. */
+/** The position to read from to see all events. */
 const BEGINNING = '0';
 
-/** A listener that goes on where it was, or some way before that. */
+/** A reader that resumes where it was, or some events earlier. */
 export class EventSteps {
-  /** Positions of the events it has seen, for each store. */
+  /** Positions of the events it has read, for each store. */
   readonly #positions: string[][];
 
   constructor(private readonly sides: Sides) {
@@ -21,7 +21,7 @@ export class EventSteps {
     else await this.#record(step.ms);
   }
 
-  /** Everything from the beginning, in pages. */
+  /** Reads everything from the beginning, in pages. */
   async readAll(): Promise<void> {
     const { all } = this.sides.model.log;
     for (let known = 0; known < all.length; known += 100) await this.#readFrom(known, 100);
@@ -32,7 +32,7 @@ export class EventSteps {
     const { log } = this.sides.model;
     log.record(ms);
     const last = await this.sides.each((store) => store.events.record(this.sides.queue, ms));
-    // What it returns is the position of the last event: nothing comes after it.
+    // It returns the position of the last event, so nothing comes after it.
     for (const [i, store] of this.sides.stores.entries())
       expect(await store.events.read(this.sides.queue, last[i]!, 1)).toEqual({ events: [], gap: false });
   }
@@ -41,7 +41,7 @@ export class EventSteps {
     return this.#readFrom(Math.max(0, this.#positions[0]!.length - back), limit);
   }
 
-  /** The events from this one on, which comes after one that was seen. */
+  /** Reads events starting with number `from`, resuming after the one before it. */
   async #readFrom(from: number, limit: number): Promise<void> {
     const { queue, model } = this.sides;
     const wanted = model.log.all.slice(from, from + limit);
@@ -63,7 +63,7 @@ function shown({ type, id, at, info }: StoredEvent): Told {
   return { type, id, at, info };
 }
 
-/** Where the words are the store's own, they are at least the same everywhere. */
+/** Where the wording is up to the store, it is at least the same in all stores. */
 function filled(told: Told, first: StoredEvent | undefined): Told {
   return { ...told, info: told.info ?? first?.info };
 }

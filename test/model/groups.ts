@@ -1,7 +1,7 @@
 import type { Job } from '../../dist/job/job.js';
 import type { QueueLimits } from '../../dist/store/store.js';
 
-/** A group's line and what is known of it; see the schema for the shelves. */
+/** The queue and state of a group; see the schema for the meaning of `shelf`. */
 interface Group<J> {
   line: J[];
   holds: number;
@@ -11,17 +11,17 @@ interface Group<J> {
   rests: number;
 }
 
-/** The part of the model that is about limits: groups in their round, and what limits leave. */
+/** The part of the model for limits: the rotation of groups, and how much the limits allow. */
 export class Groups<J extends Job> {
   readonly #groups = new Map<string, Group<J>>();
-  /** Groups that may go on, next first. */
+  /** Groups that may start a job, next first. */
   #turns: string[] = [];
   #window = { opened: 0, started: 0 };
   limits: QueueLimits = {};
 
   constructor(private readonly clock: () => number) {}
 
-  /** What the limits of the queue leaves of `n` while so many are held. */
+  /** How many of `n` entries the limits of the queue allow while `held` are running. */
   leaves(n: number, held: number): { most: number; opens?: number } {
     const { concurrency, rate } = this.limits;
     let most = concurrency === undefined ? n : Math.min(n, concurrency - held);
@@ -34,22 +34,22 @@ export class Groups<J extends Job> {
     return { most: Math.max(0, most), opens };
   }
 
-  /** So many entries have started. */
+  /** Records that `count` entries have started. */
   start(count: number): void {
     this.#window.started += count;
   }
 
-  /** Whether a group may go on. */
+  /** Whether any group may start a job. */
   get waiting(): boolean {
     return this.#turns.length > 0;
   }
 
-  /** Whether any group has a line, whatever its shelf. */
+  /** Whether any group has waiting jobs, whatever its shelf. */
   get lined(): boolean {
     return [...this.#groups.values()].some((group) => group.line.length > 0);
   }
 
-  /** When those that rest may go on. */
+  /** When rate-limited groups may continue. */
   get rests(): number[] {
     return [...this.#groups.values()].filter((group) => group.shelf === 'rested').map((group) => group.rests);
   }
@@ -90,7 +90,7 @@ export class Groups<J extends Job> {
     return out;
   }
 
-  /** Groups at the head of the round whose line has gone leave it. */
+  /** Removes groups without waiting jobs from the head of the rotation. */
   tidy(): void {
     while (this.#turns.length > 0 && this.#groups.get(this.#turns[0]!)!.line.length === 0)
       this.#groups.get(this.#turns.shift()!)!.shelf = 'none';

@@ -7,7 +7,7 @@ import { names } from '../support/jobs.js';
 import { LEASE, type Sides } from './sides.js';
 import type { How, JobStep } from './steps.js';
 
-/** What jobs, and raw tasks beside them, go through in a queue. */
+/** Steps for jobs and raw tasks in a queue. */
 export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
   const { queue, model } = sides;
   switch (step.do) {
@@ -62,7 +62,7 @@ export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
   }
 }
 
-/** One that is not dead when there is none. */
+/** A dead job, or some other job when there is none. */
 function oneOfTheDead({ ids, model }: Sides, which: number): string {
   const dead = [...ids].filter((id) => model.get(id)?.state === 'dead');
   return dead[which % dead.length] ?? `j${which}`;
@@ -72,7 +72,7 @@ export function addTo(sides: Sides, jobs: NewJob[]): Promise<void> {
   return accepted(sides, sides.model.add(jobs), (store) => store.add(sides.queue, jobs));
 }
 
-/** The same as a step of an ordered source. */
+/** The same, as a step of an ordered source. */
 export async function addFromSourceTo(sides: Sides, jobs: NewJob[], mark: SourceStep): Promise<void> {
   await accepted(sides, sides.model.addFromSource(jobs, mark), (store) => store.sources.add(sides.queue, jobs, mark));
   await sides.agree(sides.model.sourcePosition(mark.source), (store) =>
@@ -115,7 +115,7 @@ async function settle(sides: Sides, picks: { which: number; how: How }[]): Promi
   await sides.agree(sides.model.settle(batches[0]!), (store, i) => store.settle(sides.queue, batches[i + 1]!));
 }
 
-/** Whoever is found lost comes in no particular order, but what becomes of it happens in one. */
+/** Lost entries are returned in no particular order, but are settled in a fixed order. */
 async function sweep(sides: Sides): Promise<void> {
   const options = { lease: LEASE, every: 0 };
   const nameOf = (entry: LostEntry) => `${names([entry])[0]} ${entry.why}`;

@@ -5,7 +5,7 @@ import type { Store } from '../../dist/store/store.js';
 import { SideBySide } from './side-by-side.js';
 import { anyLimits, anyStep } from './steps.js';
 
-/** More runs, or the run of a printed seed: CRORE_MODEL_RUNS=2000 CRORE_MODEL_SEED=42 npx vitest run test/model */
+/** More runs, or a run with a printed seed: CRORE_MODEL_RUNS=2000 CRORE_MODEL_SEED=42 npx vitest run test/model */
 const numRuns = Number(process.env.CRORE_MODEL_RUNS ?? 200);
 const seed = process.env.CRORE_MODEL_SEED === undefined ? undefined : Number(process.env.CRORE_MODEL_SEED);
 
@@ -27,7 +27,7 @@ describe('the stores and the model agree', () => {
   });
 
   it(
-    'on every step of random histories',
+    'after every step of random histories',
     async () => {
       await fc.assert(
         fc.asyncProperty(

@@ -17,7 +17,7 @@ import { Lines, Tasks } from './queue-model.js';
 import { ScheduleModel } from './schedule-model.js';
 
 /**
- * The contract in plain data: what a queue is, with no thought for speed. The stores have to agree with it step by step.
+ * The contract as plain data: how a queue behaves, regardless of speed. The stores have to match it step by step.
  * Every change of state goes through `to`, which knows the table of legal transitions.
  */
 
@@ -107,7 +107,7 @@ export class Model {
     if (holder && (holder.until === 0 || holder.until > now))
       return { outcome: this.#renew(job, this.#jobs.get(holder.id)), id: holder.id };
     const at = job.at ?? now + (job.delay ?? 0);
-    // An upstream of the same batch that was refused leaves nothing to wait for.
+    // If an upstream in the same batch was refused, there is nothing to wait for.
     const ups = needs.map((need) => ({ need, up: this.#jobs.get(need.id) ?? { state: 'cancelled' as State } }));
     const record: Record_ = {
       ...{ queue: this.queue, id: job.id, payload: job.payload, priority: job.priority, spec: job.spec },
@@ -274,7 +274,7 @@ export class Model {
     return applied;
   }
 
-  /** Progress of a job whose lease stands. */
+  /** Records the progress of a job with a valid lease. */
   recordProgress(lease: Lease, progress: string): boolean {
     const held = this.#held.find((one) => one.lease.token === lease.token);
     if (!held?.entry.job) return false;
@@ -328,7 +328,7 @@ export class Model {
     return true;
   }
 
-  /** Success without a token: of an active job, or of one that was delivered and waits for its retry. */
+  /** Success without a token: for an active job, or for one that was delivered and waits for its retry. */
   reportSuccess(id: string): boolean {
     const job = this.#jobs.get(id);
     if (!job) return false;

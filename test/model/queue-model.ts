@@ -1,9 +1,9 @@
 import type { Job } from '../../dist/job/job.js';
 
-/** The part of the model that is about raw tasks: those that wait, next one first, and the locks of unique ones. */
+/** The part of the model for raw tasks: those that wait, next one first, and the locks of unique ones. */
 export class Tasks {
   #all: Uint8Array[] = [];
-  /** By the text of the task: the token of the lease that carries the lock, '' while it waits. */
+  /** By the text of the task: the token of the lease that holds the lock, '' while the task waits. */
   readonly #locks = new Map<string, string>();
 
   get length(): number {
@@ -45,7 +45,7 @@ export class Tasks {
     for (const [text, token] of this.#locks) if (token === '') this.#locks.delete(text);
   }
 
-  /** The first equal task that is leased carries the lock. */
+  /** The first equal task that is leased holds the lock. */
   lock(task: Uint8Array, token: string): void {
     if (this.#locks.get(textOf(task)) === '') this.#locks.set(textOf(task), token);
   }
@@ -58,7 +58,7 @@ export class Tasks {
   }
 }
 
-/** The lines of jobs without a group, by priority. */
+/** The waiting jobs without a group, by priority. */
 export class Lines<J extends Job> {
   readonly #lines = new Map<number, J[]>();
 

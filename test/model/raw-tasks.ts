@@ -7,7 +7,7 @@ import { names } from '../support/jobs.js';
 import { LEASE, type Sides } from './sides.js';
 import type { TaskStep } from './steps.js';
 
-/** Raw tasks by hand. */
+/** Raw tasks claimed by hand. */
 export async function rawTasks(sides: Sides, step: TaskStep): Promise<void> {
   const { queue, model } = sides;
   const { tasks } = model;

@@ -1,7 +1,7 @@
 import type { NewJob } from '../../dist/job/job.js';
 import type { NewSchedule, Schedule } from '../../dist/store/store.js';
 
-/** The part of the model that is about schedules. */
+/** The part of the model for schedules. */
 export class ScheduleModel {
   readonly #all = new Map<string, Schedule>();
 
@@ -21,7 +21,7 @@ export class ScheduleModel {
     return this.#all.get(schedule.name)!;
   }
 
-  /** A tick happens once, for whoever still sees it as the next one, and not before its time (but for a clock that is a little ahead). */
+  /** A tick fires once, for a caller that still sees it as next, and not early (beyond a small clock skew). */
   fire(seen: Schedule, { jobs, next, last }: { jobs: readonly NewJob[]; next?: number; last?: number }): boolean {
     const known = this.#all.get(seen.name);
     const same = known?.queue === seen.queue && known.definition === seen.definition && known.next === seen.next;

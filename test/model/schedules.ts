@@ -5,9 +5,9 @@ import { addTo } from './jobs.js';
 import type { Sides } from './sides.js';
 import type { ScheduleStep } from './steps.js';
 
-/** Schedules: names are the store's, so those of one history begin with its queue. */
+/** Schedules. Their names are global to the store, so those of one history start with the name of its queue. */
 export class ScheduleSteps {
-  /** Schedules as they were seen at some time: whoever fires may look at an old one. */
+  /** Schedules as seen at any earlier time: a caller may fire an outdated one. */
   readonly #seen: Schedule[] = [];
 
   constructor(private readonly sides: Sides) {}
@@ -17,7 +17,7 @@ export class ScheduleSteps {
     await this.#compare();
   }
 
-  /** Leaves nothing behind: stores list the schedules of all queues. */
+  /** Removes all schedules: stores list the schedules of all queues. */
   async clear(): Promise<void> {
     for (const name of [0, 1]) await this.run({ do: 'unschedule', name });
   }
@@ -45,7 +45,7 @@ export class ScheduleSteps {
     await this.sides.agree(wanted, (store) => store.schedules.put(schedule));
   }
 
-  /** The model knows one queue: what is scheduleSteps elsewhere ticks without a job. */
+  /** The model knows only one queue: a schedule of another queue ticks without a job. */
   async #fire(seen: Schedule): Promise<void> {
     const { now, model } = this.sides;
     const { jobs, ...ticks } = firing(seen, now);

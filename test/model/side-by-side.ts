@@ -8,12 +8,12 @@ import { ScheduleSteps } from './schedules.js';
 import { Sides } from './sides.js';
 import type { SourceStepPlan, Step } from './steps.js';
 
-/** Drives the model and the stores with the same steps and compares all that can be seen after each. */
+/** Runs the same steps on the model and the stores, and compares everything observable after each. */
 export class SideBySide {
   readonly #sides: Sides;
   readonly #scheduleSteps: ScheduleSteps;
   readonly #eventSteps: EventSteps;
-  /** Where each source of jobs has stood, latest first. */
+  /** The positions of each source, latest first. */
   readonly #marks: string[][] = [[''], ['']];
 
   constructor(queue: string, stores: Store[]) {
@@ -31,7 +31,7 @@ export class SideBySide {
     await this.#compare(step);
   }
 
-  /** At the end everything that is left must come out in the same order everywhere. */
+  /** At the end, everything that is left must be delivered in the same order by all stores. */
   async drain(): Promise<void> {
     await this.run({ do: 'pause', paused: false });
     await this.run({ do: 'join', worker: 9 });
@@ -65,7 +65,7 @@ export class SideBySide {
     }
   }
 
-  /** A relay that has not heard how far it came tries an old step again, with whatever jobs. */
+  /** A relay that does not know how far it got repeats an old step, with arbitrary jobs. */
   async #carry({ source, back, jobs }: SourceStepPlan): Promise<void> {
     const marks = this.#marks[source]!;
     const name = `source ${source}`;

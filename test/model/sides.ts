@@ -7,13 +7,13 @@ import type { JobPlan } from './steps.js';
 
 export const LEASE = 1_000;
 
-/** The model and the stores, and what came of the steps so far. */
+/** The model and the stores, and the results of the steps so far. */
 export class Sides {
   now = 1_800_000_000_000;
   readonly model: Model;
-  /** Claimed entries as each side sees them, the model's first. They stay after they are settled: later picks are the stale reports. */
+  /** Claimed entries per side, the model first. Settled ones stay, so that later picks are stale reports. */
   readonly leased: Entry[][] = [];
-  /** Ids of all jobs that were ever tried. */
+  /** Ids of all jobs that any step has tried to add. */
   readonly ids = new Set<string>();
   #numbers = 0;
 
@@ -28,12 +28,12 @@ export class Sides {
     return Promise.all(this.stores.map(call));
   }
 
-  /** Every store has to answer what the model answered. */
+  /** Every store has to return what the model returned. */
   async agree<T>(wanted: T, call: (store: Store, index: number) => Promise<T>): Promise<void> {
     for (const answer of await this.each(call)) expect(answer).toEqual(wanted);
   }
 
-  /** For names that nothing else has. */
+  /** For unique names. */
   nextNumber(): number {
     this.#numbers += 1;
     return this.#numbers;

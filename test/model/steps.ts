@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { QueueLimits } from '../../dist/store/store.js';
 
-/** One thing that can happen. Numbers choose among what there is, so that every sequence makes sense. */
+/** One step of a history. Numbers select among what exists, so that every sequence is valid. */
 export type Step = JobStep | TaskStep | ScheduleStep | EventStep | SourceStepPlan;
 
 export interface JobPlan {
@@ -31,7 +31,7 @@ export type JobStep =
   | { do: 'limits'; limits: QueueLimits }
   | { do: 'pause'; paused: boolean };
 
-/** Raw tasks by hand. */
+/** Raw tasks claimed by hand. */
 export type TaskStep =
   | { do: 'unique' | 'drop'; task: number }
   | { do: 'take'; worker: number; n: number }
@@ -39,16 +39,16 @@ export type TaskStep =
   | { do: 'clear' }
   | { do: 'expire session'; worker: number };
 
-/** `which` is a schedule as somebody saw it, now or earlier. */
+/** `which` selects a schedule as it was seen now or earlier. */
 export type ScheduleStep =
   | { do: 'schedule'; name: number; every: number; all: boolean; elsewhere: boolean }
   | { do: 'fire' | 'run now'; which: number }
   | { do: 'unschedule'; name: number };
 
-/** `back`: how many events before the last known one somebody goes on. */
+/** `back`: how many events before the last known one the reader resumes. */
 export type EventStep = { do: 'record'; ms: number } | { do: 'read'; back: number; limit: number };
 
-/** `back`: how many steps ago the relay last heard of its mark. */
+/** `back`: how many steps old the source position known to the relay is. */
 export type SourceStepPlan = { do: 'add from source'; source: number; back: number; jobs: JobPlan[] };
 
 const id = fc.integer({ min: 0, max: 9 });
@@ -127,7 +127,7 @@ const carrySteps = [
 
 export const anyStep = fc.oneof(...jobSteps, ...taskSteps, ...scheduleSteps, ...eventSteps, ...carrySteps);
 
-/** Set once, before anything happens: what a change brings back comes in no particular order. */
+/** Set once, before the first step: a change of limits releases groups in no particular order. */
 const rate = fc.constantFrom({ count: 2, per: 100 }, { count: 3, per: 600 }, undefined, undefined);
 const concurrency = fc.constantFrom(1, 2, 4, undefined, undefined, undefined);
 const part = fc.record({ concurrency, rate }).map(drop);

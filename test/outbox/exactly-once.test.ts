@@ -12,7 +12,7 @@ import { type AppDatabase, openApp, transaction } from '../support/sqlite.js';
 import { freshRedis, STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-/** Jobs that are forgotten as soon as they are done: their ids protect nobody from a second one. */
+/** Jobs that are deleted as soon as they are done: their ids cannot prevent duplicates. */
 const FORGOTTEN = { keep: { count: 0 } };
 
 describe('a relay sends each job exactly once, in order', ROUNDS, () => {
@@ -52,7 +52,7 @@ describe('a relay sends each job exactly once, in order', ROUNDS, () => {
     return program;
   };
   const all = () => Array.from({ length: written }, (_x, i) => i);
-  /** Works the queue while jobs arrive; what it has seen, in order. */
+  /** Processes the queue while jobs arrive; returns what it has seen, in order. */
   const consume = async (url: string) => {
     crore = await open(url, { onError: () => {} });
     const seen: number[] = [];
@@ -61,40 +61,40 @@ describe('a relay sends each job exactly once, in order', ROUNDS, () => {
     return seen;
   };
 
-  it.each(STORES)('to %s, though it is killed -9 at random instants', async (_name, fresh) => {
+  it.each(STORES)('to %s, although it is killed with -9 at random moments', async (_name, fresh) => {
     store = await fresh();
     const seen = await consume(store.url);
     for (let round = 0; round < 12; round++) {
       write(400);
       const before = outbox.count();
       const program = await startRelay(store.url, 3);
-      await until('it to have begun', () => outbox.count() < before);
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 40)); // the instant is what is random
+      await until('the relay has started sending', () => outbox.count() < before);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 40)); // the moment of the kill is random
       await program.end('SIGKILL');
     }
     await startRelay(store.url, 500);
-    await until('everything sent', () => outbox.count() === 0);
-    await until('everything seen', () => seen.length >= written);
+    await until('everything is sent', () => outbox.count() === 0);
+    await until('everything is seen', () => seen.length >= written);
     expect(seen).toEqual(all());
   });
 
-  it('though several relays in several processes race and die', async () => {
+  it('although several relays in several processes race and die', async () => {
     store = await freshRedis();
     const seen = await consume(store.url);
     for (let round = 0; round < 3; round++) {
       write(400);
       const racers = await Promise.all([startRelay(store.url, 5), startRelay(store.url, 8), startRelay(store.url, 11)]);
-      await until('they to have begun', () => outbox.count() < 400);
+      await until('the relays have started sending', () => outbox.count() < 400);
       for (const racer of racers.slice(1)) await racer.end('SIGKILL');
       write(100);
-      await until('everything sent', () => outbox.count() === 0);
+      await until('everything is sent', () => outbox.count() === 0);
       await racers[0]!.end('SIGKILL');
     }
-    await until('everything seen', () => seen.length >= written);
+    await until('everything is seen', () => seen.length >= written);
     expect(seen).toEqual(all());
   });
 
-  it('though the store is full for a while', async () => {
+  it('although the store is full for a while', async () => {
     const redis = await RedisServer.start();
     store = { name: 'redis', url: redis.url, stop: () => redis.stop() };
     write(300);
@@ -106,7 +106,7 @@ describe('a relay sends each job exactly once, in order', ROUNDS, () => {
       batch: 50,
       onError: (error) => void errors.push((error as CroreError).code),
     });
-    await until('a word about it', () => errors.length > 0);
+    await until('the error is reported', () => errors.length > 0);
     expect(errors[0]).toBe('STORE_FULL');
     expect(outbox.count()).toBe(300);
     await redis.client.config('SET', 'maxmemory', '0');
@@ -117,7 +117,7 @@ describe('a relay sends each job exactly once, in order', ROUNDS, () => {
     expect(jobs.map((job) => job.payload)).toEqual(all());
   });
 
-  it('though answers are lost and connections cut', async () => {
+  it('although replies are lost and connections are cut', async () => {
     const redis = await RedisServer.start();
     store = { name: 'redis', url: redis.url, stop: () => redis.stop() };
     const seen = await consume(store.url);
@@ -125,7 +125,7 @@ describe('a relay sends each job exactly once, in order', ROUNDS, () => {
     await line.listen();
     let answers = 0;
     const target = await open(`redis://localhost:${line.port}`, { onError: () => {}, timeout: 1_000 });
-    // Every seventh answer never comes: what it answered has happened all the same.
+    // Every seventh reply is lost, although its command was executed.
     line.onReply = () => {
       answers += 1;
       if (answers % 7 !== 0) return true;
@@ -140,7 +140,7 @@ describe('a relay sends each job exactly once, in order', ROUNDS, () => {
     await one.close();
     await target.close();
     line.close();
-    await until('everything seen', () => seen.length >= written);
+    await until('everything is seen', () => seen.length >= written);
     expect(seen).toEqual(all());
   });
 });

@@ -16,7 +16,7 @@ const ROWS = 40;
 
 type Arrived = Record<string, unknown[]>;
 
-/** The same store, out of reach at times: before a call has happened, or after it. Notes what was added: ids hide nothing. */
+/** The store with random failures before or after a call. Records what was added, so ids cannot mask duplicates. */
 function flaky(store: Store, random: () => number, arrived: Arrived): Store {
   const fail = (when: string) => {
     if (random() < 0.15) throw new CroreError('STORE_UNCERTAIN', `lost ${when} the call`);
@@ -50,7 +50,7 @@ function flaky(store: Store, random: () => number, arrived: Arrived): Store {
   });
 }
 
-/** Relays that fail, race and lose their connections in the middle of things, in an order that the seed decides. */
+/** Relays that fail, race and lose their connections at any point, in an order determined by the seed. */
 async function history(seed: number): Promise<Arrived> {
   const random = seededRandom(seed);
   const arrived: Arrived = { a: [], b: [] };
@@ -68,7 +68,7 @@ async function history(seed: number): Promise<Arrived> {
   const start = () => {
     const connection = openApp(join(dir, 'app.db'));
     const one = relay(connection, crore, { batch: 1 + Math.floor(random() * 4), every: 5, onError });
-    // What it still wants to do finds a closed connection: as good as killed.
+    // Whatever it still tries to do meets a closed connection, as if it had been killed.
     return { one, kill: () => connection.close() };
   };
   const running = [start(), start()];
@@ -80,7 +80,7 @@ async function history(seed: number): Promise<Arrived> {
     await victim!.one.close();
   }
   write(ROWS);
-  await until('all sent', () => outbox.count() === 0, { within: 50_000 });
+  await until('everything is sent', () => outbox.count() === 0, { within: 50_000 });
   for (const { one } of running) await one.close();
   await crore.close();
   for (const { kill } of running) kill();
@@ -89,10 +89,10 @@ async function history(seed: number): Promise<Arrived> {
   return arrived;
 }
 
-describe('relays in every order of events', () => {
+describe('relays in any interleaving of events', () => {
   const seeds = Array.from({ length: 20 }, (_x, i) => i + 1);
 
-  it('bring each row once and in order', async () => {
+  it('deliver each row once and in order', async () => {
     const all = Array.from({ length: ROWS / 2 }, (_x, i) => i);
     const histories = await Promise.all(seeds.map(history));
     for (const [i, arrived] of histories.entries()) expect(arrived, `seed ${seeds[i]}`).toEqual({ a: all, b: all });

@@ -58,7 +58,7 @@ describe('an outbox', () => {
     expect(outbox.count()).toBe(0);
   });
 
-  it('keeps the order of each queue, in whatever batches', async () => {
+  it('keeps the order of each queue, whatever the batch size', async () => {
     const outbox = openOutbox(db);
     transaction(db, () => {
       for (let i = 0; i < 500; i++) outbox.add(i % 2 ? 'odd' : 'even', i);
@@ -70,7 +70,7 @@ describe('an outbox', () => {
     expect(errors).toEqual([]);
   });
 
-  it('carries all that a job asks for, and its bytes', async () => {
+  it('transfers all options of a job, and its bytes', async () => {
     const outbox = openOutbox(db);
     const bytes = Uint8Array.from({ length: 256 }, (_x, i) => i);
     const at = Date.now() + 3_600_000;
@@ -91,7 +91,7 @@ describe('an outbox', () => {
     expect(await queue.get('again')).toBeUndefined();
   });
 
-  it('sends nothing of a transaction that is still open on the connection it shares', async () => {
+  it('sends nothing from a transaction that is still open on a shared connection', async () => {
     const outbox = openOutbox(db);
     const one = start();
     await one.drained();
@@ -104,7 +104,7 @@ describe('an outbox', () => {
     expect(await waiting('mails')).toEqual(['surely']);
   });
 
-  it('begins while somebody else is in the middle of a write', async () => {
+  it('starts while another connection is writing', async () => {
     openOutbox(db).add('mails', 'from before');
     const own = openApp(file);
     own.exec('PRAGMA busy_timeout = 0');
@@ -116,18 +116,18 @@ describe('an outbox', () => {
     expect(errors).toEqual([]);
   });
 
-  it('hears of commits by other connections', async () => {
+  it('notices commits by other connections', async () => {
     openOutbox(db);
     const other = openApp(file);
     const outbox = openOutbox(other);
     const one = start(db, crore, { every: '1h' });
     await one.drained();
     outbox.add('mails', 'from elsewhere');
-    await until('it to arrive', async () => (await crore.queue('mails').count()).ready === 1);
+    await until('the job arrives', async () => (await crore.queue('mails').count()).ready === 1);
     other.close();
   });
 
-  it('shares the work among several relays: each job once, in order', async () => {
+  it('can be shared by several relays: each job once, in order', async () => {
     const outbox = openOutbox(db);
     const connections = [openApp(file), openApp(file), openApp(file)];
     const all = connections.map((connection) => start(connection, crore, { batch: 10 }));
@@ -144,7 +144,7 @@ describe('an outbox', () => {
     for (const connection of connections) connection.close();
   });
 
-  it('goes on when the file was restored from a backup: what is new is sent', async () => {
+  it('continues when the file was restored from a backup: new rows are sent', async () => {
     let outbox = openOutbox(db);
     outbox.add('mails', 'before');
     await start().drained();
@@ -164,7 +164,7 @@ describe('an outbox', () => {
     expect(errors).toEqual([expect.stringContaining('STORE_UNCERTAIN')]);
   });
 
-  it('goes on when the store has lost its memory', async () => {
+  it('continues when the store has lost its data', async () => {
     const outbox = openOutbox(db);
     outbox.add('mails', 'first');
     await start().drained();
@@ -178,13 +178,13 @@ describe('an outbox', () => {
     await empty.close();
   });
 
-  it('keeps everything while the store is away, says so, and sends it afterwards', async () => {
+  it('keeps everything while the store is down, reports it, and sends it afterwards', async () => {
     const outbox = openOutbox(db);
     outbox.add('mails', 'patient');
     const away = await open(`${inject('redisUrl')}?prefix=outbox-away`);
     await away.close();
     const one = start(db, away);
-    await until('a word about it', () => errors.length > 0);
+    await until('the error is reported', () => errors.length > 0);
     expect(errors[0]).toContain('CLOSED');
     await expect(one.drained()).rejects.toMatchObject({ code: 'CLOSED' });
     expect(outbox.count()).toBe(1);
@@ -192,7 +192,7 @@ describe('an outbox', () => {
     expect(await waiting('mails')).toEqual(['patient']);
   });
 
-  it('refuses bad input, named, and writes nothing', async () => {
+  it('refuses bad input by name, and writes nothing', async () => {
     const outbox = openOutbox(db);
     const circular: { self?: unknown } = {};
     circular.self = circular;

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-describe('argument forms', () => {
+describe('the forms of arguments', () => {
   it.each([
     [['-k', 'work', 'true']],
     [['-kwork', 'true']],
@@ -18,11 +18,11 @@ describe('argument forms', () => {
     [['--key-prefix=work', 'true']],
     [['-cqkwork', 'true']],
     [['-cqk', 'work', '--', 'true']],
-  ])('%j names the prefix and the executable', (argv) => {
+  ])('%j sets the prefix and the executable', (argv) => {
     expect(parseArgs(argv, {})).toMatchObject({ prefix: 'work', command: ['true'] });
   });
 
-  it('lets short flags share a dash', () => {
+  it('allows short flags to be combined', () => {
     expect(parseArgs(['-cqt', 'true'], {})).toMatchObject({ continuous: true, quiet: true, timestamps: false });
   });
 
@@ -31,7 +31,7 @@ describe('argument forms', () => {
     expect({ command, continuous }).toEqual({ command: ['sh', '-c', 'echo {}', '--quiet'], continuous: false });
   });
 
-  it('ends the options at --, also before an executable that looks like an option', () => {
+  it('ends the options at --, even before an executable that looks like an option', () => {
     expect(parseArgs(['-c', '--', '-odd', '-x'], {}).command).toEqual(['-odd', '-x']);
   });
 
@@ -49,13 +49,13 @@ describe('argument forms', () => {
     });
   });
 
-  it('takes the URL from REDIS_URL, and -u over it', () => {
+  it('takes the URL from REDIS_URL, unless -u is given', () => {
     const env = { REDIS_URL: 'redis://other:1' };
     expect(parseArgs(['true'], env).url).toBe('redis://other:1');
     expect(parseArgs(['-u', 'redis://mine:2', 'true'], env).url).toBe('redis://mine:2');
   });
 
-  it('replaces the default exit code by the given ones', () => {
+  it('replaces the default exit code with the given ones', () => {
     expect(parseArgs(['-i', '3', '-i', '4', 'true'], {}).exitCodes).toEqual([3, 4]);
     expect(parseArgs(['-i3,4', 'true'], {}).exitCodes).toEqual([3, 4]);
   });
@@ -83,7 +83,7 @@ describe('argument forms', () => {
   });
 });
 
-describe('bad usage of the command', () => {
+describe('invalid usage of the command', () => {
   it.each([
     [['--nonsense', 'true'], '--nonsense'],
     [['-x', '0', 'true'], '--key-expiry 0'],
@@ -93,13 +93,13 @@ describe('bad usage of the command', () => {
     [['-u', 'redis+sentinel://localhost', 'true'], 'name of the primary'],
     [['-u', '@/nowhere/url', 'true'], '/nowhere/url'],
     [['-u', 'redis://localhost:1', '-q', '-f', '/nowhere/log', 'true'], '/nowhere/log'],
-  ])('%j is one line on stderr and exit 2', async (argv, named) => {
+  ])('%j prints one line on stderr and exits 2', async (argv, named) => {
     const { code, err, out } = await run(argv);
     expect({ code, out, lines: err.split('\n').length - 1 }).toEqual({ code: 2, out: '', lines: 1 });
     expect(err).toContain(named);
   });
 
-  it('shows the help on stdout and exits 0, in both spellings', async () => {
+  it('prints the help on stdout and exits 0, for both spellings', async () => {
     const [short, long] = await Promise.all([run(['-h']), run(['--help'])]);
     expect(short).toMatchObject({ code: 0, err: '' });
     expect(short.out).toBe(long.out);

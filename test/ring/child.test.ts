@@ -21,7 +21,7 @@ const w8y = (args: string[], options?: StartOptions) => run(['-u', redis.url, '-
 const locks = (): Promise<string[]> => redis.client.keys(`${prefix}:lock:*`);
 
 describe('arguments and environment', () => {
-  it('replaces {} wherever it stands, as often as it stands', async () => {
+  it('replaces {} wherever and as often as it occurs', async () => {
     await push('a');
     const { out } = await w8y(['-q', 'printf', '%s|', '{}', 'x{}y{}', '{', '{}{}', '{ }']);
     expect(out).toBe('a|xaya|{|aa|{ }|');
@@ -33,27 +33,27 @@ describe('arguments and environment', () => {
     expect({ code, err }).toEqual({ code: 127, err: 'w8y: cannot run {}: not found\n' });
   });
 
-  it('gives an item to the child as one argument, untouched by any shell or pattern', async () => {
+  it('passes an item to the child as one argument, untouched by any shell or pattern', async () => {
     const item = '$(touch /tmp/x) `id` "\' * \\ $& $1 %s\n{}';
     await push(item);
     expect((await w8y(['-q', 'printf', '%s', '{}'])).out).toBe(item);
   });
 
-  it('sets -e NAME, over an inherited NAME, and passes the rest of the environment on', async () => {
+  it('sets -e NAME, overriding an inherited NAME, and passes on the rest of the environment', async () => {
     await push('the item');
     const env = { NAME: 'old', KEPT: 'yes' };
     const { out } = await w8y(['-q', '-e', 'NAME', process.execPath, '-p', 'JSON.stringify(process.env)'], { env });
     expect(JSON.parse(out)).toMatchObject({ NAME: 'the item', KEPT: 'yes' });
   });
 
-  it('passes on even names that no shell variable can have when started as node bin/w8y', async () => {
+  it('passes on variables with names that no shell allows when started as node bin/w8y', async () => {
     await push('a');
     const env = { 'odd.name': 'kept' };
     const args = ['-q', process.execPath, '-p', 'process.env["odd.name"]'];
     expect((await w8y(args, { env, command: [process.execPath, BIN] })).out).toBe('kept\n');
   });
 
-  it('finds the executable in PATH, by a relative and by an absolute path', async () => {
+  it('finds the executable in PATH, and by a relative or absolute path', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'tool');
       writeFileSync(file, '#!/bin/sh\necho tool "$@"\n');
@@ -74,20 +74,20 @@ describe('standard streams', () => {
     expect({ out, err }).toEqual({ out: 'from stdin', err: 'to stderr\n' });
   });
 
-  it('gives an empty stdin with --stdin null, and the item with --stdin item', async () => {
+  it('gives the child an empty stdin with --stdin null, and the item with --stdin item', async () => {
     await push(Buffer.from([0, 1, 0xff, 10]));
     expect((await w8y(['-q', '--stdin', 'null', 'cat'], { input: 'ours' })).out).toBe('');
     expect([...(await w8y(['-q', '--stdin', 'item', 'cat'], { input: 'ours' })).stdout]).toEqual([0, 1, 0xff, 10]);
   });
 
-  it('does not mind a child that leaves its item unread', async () => {
+  it('tolerates a child that does not read its item', async () => {
     await push('x'.repeat(1_000_000));
     expect((await w8y(['-q', '--stdin', 'item', 'true'])).code).toBe(0);
   });
 });
 
 describe('exit codes', () => {
-  it.each([0, 1, 2, 75, 126, 127, 255])('passes code %i of the child on', async (code) => {
+  it.each([0, 1, 2, 75, 126, 127, 255])('passes on exit code %i of the child', async (code) => {
     await push('a');
     expect((await w8y(['-q', 'sh', '-c', `exit ${code}`])).code).toBe(code);
   });
@@ -96,19 +96,19 @@ describe('exit codes', () => {
     ['KILL', 137],
     ['TERM', 143],
     ['SEGV', 139],
-  ])('is 128+n when the child dies of %s', async (signal, code) => {
+  ])('is 128+n when the child is killed by %s', async (signal, code) => {
     await push('a');
     expect(await w8y(['-q', 'sh', '-c', `kill -${signal} $$`])).toMatchObject({ code, signal: null });
   });
 
-  it('is 127 for an executable that is not there, names it in one line and frees the item', async () => {
+  it('is 127 for an executable that does not exist, which is named in one line; the item is freed', async () => {
     await push('a');
     const { code, err } = await w8y(['-ct', 'no-such-program', '{}']);
     expect({ code, err }).toEqual({ code: 127, err: 'w8y: cannot run no-such-program: not found\n' });
     expect(await locks()).toEqual([]);
   });
 
-  it('is 126 for one that cannot be run, names it in one line and frees the item', async () => {
+  it('is 126 for one that is not executable, which is named in one line; the item is freed', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'data');
       writeFileSync(file, 'no program');
@@ -121,7 +121,7 @@ describe('exit codes', () => {
   });
 });
 
-describe('items are bytes', () => {
+describe('the bytes of items', () => {
   const everyByte = Buffer.from(Array.from({ length: 255 }, (_, i) => i + 1));
   const odd = [
     ['every byte but NUL', everyByte],
@@ -147,7 +147,7 @@ describe('items are bytes', () => {
     expect(stdout).toEqual(item);
   });
 
-  it('leaves the exit codes alone for an item that goes through the shell', async () => {
+  it('preserves the exit codes for an item that is passed through the shell', async () => {
     await push(Buffer.from([0xff]));
     expect((await w8y(['-q', 'sh', '-c', 'exit 9', '{}'])).code).toBe(9);
     const { code, err } = await w8y(['-q', 'no-such-program', '{}']);
@@ -155,7 +155,7 @@ describe('items are bytes', () => {
     expect(err).toContain('no-such-program');
   });
 
-  it('skips an item with a NUL with one line, keeps it in the ring, and walks on', async () => {
+  it('skips an item with a NUL with one log line, keeps it in the ring, and continues', async () => {
     await push(Buffer.from('a\0b'), 'good');
     const { code, out, err } = await w8y(['-ct', '--max-items', '3', 'echo', '{}']);
     expect({ code, out }).toEqual({ code: 0, out: 'good\ngood\ngood\n' });
@@ -164,7 +164,7 @@ describe('items are bytes', () => {
     expect(await locks()).toEqual([]);
   });
 
-  it('ends a single run on a ring with nothing but such items, and waits in a continuous one', async () => {
+  it('ends a single run on a ring of only such items, and waits in a continuous run', async () => {
     await push(Buffer.from('a\0b'));
     expect((await w8y(['-q', 'echo', '{}'])).code).toBe(0);
     const child = start(['-u', redis.url, '-k', prefix, '-c', 'echo', '{}']);
@@ -175,12 +175,12 @@ describe('items are bytes', () => {
     await child.ended;
   });
 
-  it('passes an item with a NUL where no argument has to carry it', async () => {
+  it('accepts an item with a NUL if it is not passed as an argument', async () => {
     await push(Buffer.from('a\0b'));
     expect((await w8y(['-q', '--stdin', 'item', 'cat'])).out).toBe('a\0b');
   });
 
-  it('skips an item that no argument can hold', async () => {
+  it('skips an item that is too long for an argument', async () => {
     await push('x'.repeat(200_000), 'good');
     const { code, out, err } = await w8y(['-t', 'echo', '{}']);
     expect({ code, out }).toEqual({ code: 0, out: 'good\n' });
@@ -189,7 +189,7 @@ describe('items are bytes', () => {
 });
 
 describe('--timeout', () => {
-  it('ends a child that takes too long and passes its end on', async () => {
+  it('ends a child that takes too long and returns its exit code', async () => {
     await push('a');
     const { code, err } = await w8y(['-t', '--timeout', '0.3', 'sleep', '60']);
     expect(code).toBe(143);
@@ -197,7 +197,7 @@ describe('--timeout', () => {
     expect(await locks()).toEqual([]);
   });
 
-  it('kills the whole group after the grace when SIGTERM is ignored', async () => {
+  it('kills the whole process group after the grace period if SIGTERM is ignored', async () => {
     await push('a');
     const body = "trap '' TERM; (trap '' TERM; sleep 61.5) & sleep 61.5; wait";
     const { code } = await w8y(['-q', '--timeout', '0.3', '--grace', '0.2', 'sh', '-c', body]);

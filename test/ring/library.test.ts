@@ -26,7 +26,7 @@ async function withRing(options: RingOptions, body: (ring: Ring) => Promise<void
 const held = (item: string): Promise<number> => redis.client.exists(`${prefix}:lock:${item}`);
 
 describe('for await (const item of ring)', () => {
-  it('holds the lock while the body runs, and goes around for ever', async () => {
+  it('holds the lock while the body runs, and goes around forever', async () => {
     await withRing({}, async (ring) => {
       await ring.add('a', 'b');
       const seen: string[] = [];
@@ -51,7 +51,7 @@ describe('for await (const item of ring)', () => {
     });
   });
 
-  it('refreshes the lock of a long body', async () => {
+  it('refreshes the lock while a long body runs', async () => {
     await withRing({ expiry: 1 }, async (ring) => {
       await ring.add('a');
       for await (const item of ring) {
@@ -64,12 +64,12 @@ describe('for await (const item of ring)', () => {
     });
   });
 
-  it('aborts the signal of an item whose lock somebody else got, and does not free it then', async () => {
+  it('aborts the signal of an item whose lock was taken by another holder, and does not free it', async () => {
     await withRing({ expiry: 1 }, async (ring) => {
       await ring.add('a');
       for await (const item of ring) {
         await redis.client.set(`${prefix}:lock:a`, 'another program');
-        await until('the signal is aborted', () => item.signal.aborted);
+        await until('the signal to be aborted', () => item.signal.aborted);
         expect(item.signal.reason).toMatchObject({ code: 'LEASE_LOST' });
         break;
       }
@@ -77,7 +77,7 @@ describe('for await (const item of ring)', () => {
     });
   });
 
-  it('waits at an empty ring and sees an item that comes later', async () => {
+  it('waits while the ring is empty and picks up an item that is added later', async () => {
     await withRing({}, async (ring) => {
       setTimeout(() => void redis.client.rpush(`${prefix}:list`, 'late'), 300);
       for await (const item of ring) {
@@ -87,7 +87,7 @@ describe('for await (const item of ring)', () => {
     });
   });
 
-  it('ends when the ring is closed, from inside and from outside of the body', async () => {
+  it('ends when the ring is closed, from inside or outside the body', async () => {
     const ring = await openRing(redis.url, { prefix });
     await ring.add('a');
     for await (const _ of ring) await ring.close();
@@ -97,11 +97,11 @@ describe('for await (const item of ring)', () => {
     for await (const _ of empty) throw new Error('there is nothing to get');
     const asked = await openRing(redis.url, { prefix: `${prefix}empty` });
     const answer = asked[Symbol.asyncIterator]().next();
-    await asked.close(); // while the question is on its way
+    await asked.close(); // while the request is in flight
     expect(await answer).toEqual({ value: undefined, done: true });
   });
 
-  it('lets two loops of one ring work side by side on different items', async () => {
+  it('lets two loops over one ring work side by side on different items', async () => {
     await withRing({}, async (ring) => {
       await ring.add('a', 'b');
       const one = ring[Symbol.asyncIterator]();
@@ -115,8 +115,8 @@ describe('for await (const item of ring)', () => {
   });
 });
 
-describe('the other verbs', () => {
-  it('pass goes around once', async () => {
+describe('other methods', () => {
+  it('pass() goes around once', async () => {
     await withRing({}, async (ring) => {
       await ring.add('a', 'b', 'c');
       const seen: string[] = [];
@@ -125,7 +125,7 @@ describe('the other verbs', () => {
     });
   });
 
-  it('take gives one item to be released by hand, or nothing', async () => {
+  it('take() returns one item to be released by hand, or nothing', async () => {
     await withRing({ rest: 60 }, async (ring) => {
       expect(await ring.take()).toBeUndefined();
       await ring.add('a');
@@ -137,7 +137,7 @@ describe('the other verbs', () => {
     });
   });
 
-  it('add, items and remove carry bytes, many at a time', async () => {
+  it('add(), items() and remove() handle bytes, many at a time', async () => {
     await withRing({}, async (ring) => {
       const bytes = Buffer.from([0, 255, 10]);
       expect(await ring.add(bytes, ...Array.from({ length: 2500 }, (_, i) => `${i}`))).toBe(2501);
@@ -148,13 +148,13 @@ describe('the other verbs', () => {
     });
   });
 
-  it('refuses options that make no sense', async () => {
+  it('refuse invalid options', async () => {
     await expect(openRing(redis.url, { expiry: 0.5 })).rejects.toMatchObject({ code: 'BAD_OPTION' });
     await expect(openRing(redis.url, { rest: -1 })).rejects.toMatchObject({ code: 'BAD_OPTION' });
     await expect(openRing('http://x')).rejects.toMatchObject({ code: 'BAD_URL' });
   });
 
-  it('fails with a code when the store cannot be reached', async () => {
+  it('fail with an error code when the store cannot be reached', async () => {
     const ring = await openRing('redis://localhost:1');
     await expect(ring.take()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
     await ring.close();

@@ -38,13 +38,13 @@ const pidIn = (out: string): number => Number(/pid (\d+)/.exec(out)?.[1]);
 const SLEEPER = ['sh', '-c', 'echo pid $$; sleep 63; sleep 63'];
 const STUBBORN = ['sh', '-c', "trap '' TERM; (trap '' TERM; sleep 64) & echo pid $$; sleep 64; sleep 64"];
 
-/** Holds the key as another program would, from the moment it is free. */
+/** Takes the key as another program would, as soon as it is free. */
 async function takeOver(): Promise<void> {
   await redis.client.set(key, 'another program', 'PX', 60_000);
 }
 
 describe('a lock that is kept', () => {
-  it('is refreshed for as long as the child runs, with the same token, and deleted at its end', async () => {
+  it('is refreshed while the child runs, with the same token, and deleted at the end', async () => {
     const child = begin('sh', '-c', 'echo pid $$; sleep 1.5');
     await child.says('pid');
     const token = await redis.client.getBuffer(key);
@@ -56,7 +56,7 @@ describe('a lock that is kept', () => {
     while (!ended) {
       const now = await redis.client.getBuffer(key);
       if (now) expect(now).toEqual(token);
-      else await until('the child has ended', () => ended, { within: 1000 });
+      else await until('the child to end', () => ended, { within: 1000 });
       looks += now ? 1 : 0;
     }
     expect(looks).toBeGreaterThan(20);
@@ -75,7 +75,7 @@ describe('a lock that is kept', () => {
     expect(perExpiry).toBeLessThan(4);
   });
 
-  it('is kept while the child burns all the processor time it can get', async () => {
+  it('is kept while the child uses all available CPU time', async () => {
     const child = begin(
       'sh',
       '-c',
@@ -91,7 +91,7 @@ describe('a lock that is kept', () => {
 });
 
 describe('a lock that is lost', () => {
-  it('is taken back with the same token, and said, when the key was deleted', async () => {
+  it('is taken back with the same token, and logged, when the key was deleted', async () => {
     const child = begin(...SLEEPER);
     await child.says('pid');
     const token = await redis.client.getBuffer(key);
@@ -100,7 +100,7 @@ describe('a lock that is lost', () => {
     expect(await redis.client.getBuffer(key)).toEqual(token);
   });
 
-  it('ends the child with SIGTERM and the wrapper with 75 when somebody else has it', async () => {
+  it('ends the child with SIGTERM and the wrapper with 75 when it has another holder', async () => {
     const child = begin(
       '-c',
       'sh',
@@ -116,15 +116,15 @@ describe('a lock that is lost', () => {
     expect(await redis.client.get(key)).toBe('another program');
   });
 
-  it('kills the group after the grace when SIGTERM is ignored', async () => {
+  it('kills the process group after the grace period if SIGTERM is ignored', async () => {
     const child = begin('--grace', '0.3', ...STUBBORN);
     const pid = pidIn(await child.says('pid'));
     await takeOver();
     expect((await child.ended).code).toBe(75);
-    await until('the group is gone', () => livingGroup(pid).length === 0);
+    await until('the group to be gone', () => livingGroup(pid).length === 0);
   });
 
-  it('leaves the child alone with --on-lost=warn, and never deletes the lock of the other', async () => {
+  it('leaves the child alone with --on-lost=warn, and the lock of the other holder is never deleted', async () => {
     const child = begin('--on-lost=warn', 'sh', '-c', 'echo pid $$; sleep 2; exit 6');
     await child.says('pid');
     await takeOver();
@@ -134,7 +134,7 @@ describe('a lock that is lost', () => {
     expect(await redis.client.get(key)).toBe('another program');
   });
 
-  it('leaves a lock alone at the end that somebody else took just then', async () => {
+  it('is not deleted at the end if another holder has just taken it', async () => {
     const child = begin('-x', '60', 'sh', '-c', 'echo pid $$; sleep 0.7');
     await child.says('pid');
     await takeOver();
@@ -144,7 +144,7 @@ describe('a lock that is lost', () => {
     expect(await redis.client.get(key)).toBe('another program');
   });
 
-  it('treats a key of another type in its place as somebody else', async () => {
+  it('counts as taken if its key has another type', async () => {
     const child = begin(...SLEEPER);
     await child.says('pid');
     await redis.client.del(key);
@@ -154,13 +154,13 @@ describe('a lock that is lost', () => {
   });
 });
 
-describe('a wrapper that was stopped past the expiry', () => {
+describe('a wrapper that was suspended beyond the expiry', () => {
   const stopUntilExpired = async (child: Running): Promise<void> => {
     child.signal('SIGSTOP');
-    await until('the lock has ended', async () => (await redis.client.exists(key)) === 0);
+    await until('the lock to expire', async () => (await redis.client.exists(key)) === 0);
   };
 
-  it('takes the lock back when it is free', async () => {
+  it('takes the lock back if it is free', async () => {
     const child = begin(...SLEEPER);
     const pid = pidIn(await child.says('pid'));
     const token = await redis.client.getBuffer(key);
@@ -171,7 +171,7 @@ describe('a wrapper that was stopped past the expiry', () => {
     expect(alive(pid)).toBe(true);
   });
 
-  it('ends its child when somebody else took it meanwhile', async () => {
+  it('ends its child if another holder took the lock meanwhile', async () => {
     const child = begin(...SLEEPER);
     const pid = pidIn(await child.says('pid'));
     await stopUntilExpired(child);
@@ -182,11 +182,11 @@ describe('a wrapper that was stopped past the expiry', () => {
     expect(await redis.client.get(key)).toBe('another program');
   });
 
-  it('ends a child that Ctrl-Z had stopped as well', async () => {
+  it('also ends a child that was stopped with Ctrl-Z', async () => {
     const child = begin(...SLEEPER);
     await child.says('pid');
     child.signal('SIGTSTP');
-    await until('the lock has ended', async () => (await redis.client.exists(key)) === 0);
+    await until('the lock to expire', async () => (await redis.client.exists(key)) === 0);
     await takeOver();
     child.signal('SIGCONT');
     expect((await child.ended).code).toBe(75);
@@ -207,7 +207,7 @@ describe('a Redis that goes away', () => {
     return started;
   };
 
-  it('and comes back empty before the deadline: the lock is taken back and the child goes on', async () => {
+  it('and comes back empty before the deadline: the lock is taken back and the child continues', async () => {
     const long = beginOwn('-x', '6', ...SLEEPER);
     await long.says('pid');
     const token = await own.client.getBuffer('own:lock:a');
@@ -220,7 +220,7 @@ describe('a Redis that goes away', () => {
   it.each([
     ['and stays away', () => own.down()],
     ['or hangs', async () => void process.kill(own.pid, 'SIGSTOP')],
-  ])('%s: the wrapper goes by its own clock, the child is dead before the lock ends, exit 75', async (_, vanish) => {
+  ])('%s: the wrapper uses its own clock and ends the child before the lock expires, exit 75', async (_, vanish) => {
     await inFolder(async (dir) => {
       const pulse = join(dir, 'pulse');
       const child = beginOwn('-x', '2', 'sh', '-c', beating(pulse));
@@ -235,7 +235,7 @@ describe('a Redis that goes away', () => {
     });
   });
 
-  it('or stays away with --on-lost=warn: the child goes on', async () => {
+  it('or stays away with --on-lost=warn: the child continues', async () => {
     const child = beginOwn('-x', '1', '--on-lost', 'warn', 'sh', '-c', 'echo pid $$; sleep 2.5; exit 4');
     await child.says('pid');
     await own.down();

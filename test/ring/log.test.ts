@@ -23,7 +23,7 @@ const url = (): string => `redis://:${ENCODED}@localhost:${redis.port}`;
 const w8y = (...args: string[]) => run(['-k', 'log', ...args], { env: { REDIS_URL: url() } });
 
 describe('log lines', () => {
-  it('carry the prefix and a UTC time with microseconds', async () => {
+  it('have the prefix and a UTC time with microseconds', async () => {
     const before = Date.now();
     const { err } = await w8y('true');
     const lines = err.trimEnd().split('\n');
@@ -36,11 +36,11 @@ describe('log lines', () => {
     }
   });
 
-  it('carry no time with -t', async () => {
+  it('have no time with -t', async () => {
     expect((await w8y('-t', 'true')).err).toMatch(/^w8y: a: true started, pid \d+\nw8y: a: exit 0 after [\d.]+ s\n$/);
   });
 
-  it('are silenced on stderr by -q, and only there: the log file still gets them', async () => {
+  it('are suppressed on stderr by -q, but still written to the log file', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'log');
       const { err } = await w8y('-q', '-f', file, 'sh', '-c', 'echo of the child >&2');
@@ -49,7 +49,7 @@ describe('log lines', () => {
     });
   });
 
-  it('are appended to the log file, which only the owner may read', async () => {
+  it('are appended to the log file, which only the owner can read', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'log');
       await w8y('-qt', '-f', file, 'true');
@@ -67,7 +67,7 @@ describe('log lines', () => {
     });
   });
 
-  it('show an item on one line whatever it holds', () => {
+  it('show an item on one line whatever it contains', () => {
     expect(showItem(Buffer.from('a\tb\n\x1b[31m\\ äß€'))).toBe('a\\tb\\n\\x1b[31m\\\\ äß€');
     expect(showItem(Buffer.from([0x61, 0xff, 0x00]))).toBe('a\\xff\\x00');
     expect(showItem(Buffer.from('x'.repeat(1000)))).toBe(`${'x'.repeat(200)}… (1000 bytes)`);
@@ -75,7 +75,7 @@ describe('log lines', () => {
 });
 
 describe('the password in the URL', () => {
-  it('opens the server and reaches neither stderr nor the log file, whatever goes wrong', async () => {
+  it('gives access to the server and appears neither on stderr nor in the log file, whatever fails', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'log');
       const bad = [
@@ -94,14 +94,14 @@ describe('the password in the URL', () => {
     });
   });
 
-  it('is hidden in every form of URL', () => {
+  it('is masked in every form of URL', () => {
     expect(redact('redis://u:p@h:1/0')).toBe('redis://u:***@h:1/0');
     expect(redact('at redis://:a@b@h, and rediss://x:y@z')).toBe('at redis://:***@h, and rediss://x:***@z');
     expect(redact('redis://justone@h')).toBe('redis://***@h');
     expect(redact('redis://h?password=abc&db=1')).toBe('redis://h?password=***&db=1');
   });
 
-  it('does not show in the list of processes', async () => {
+  it('is not visible in the process list', async () => {
     const child = start(['-u', url(), '-k', 'log', '-q', 'sh', '-c', 'echo on; sleep 30']);
     await child.says('on\n');
     expect(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8')).not.toContain(ENCODED);
@@ -109,7 +109,7 @@ describe('the password in the URL', () => {
     await child.ended;
   });
 
-  it('can come from a file', async () => {
+  it('can be read from a file', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'url');
       writeFileSync(file, `${url()}\n`, { mode: 0o600 });

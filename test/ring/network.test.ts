@@ -28,8 +28,8 @@ const begin = (...args: string[]): Running =>
 const SLEEPER = ['sh', '-c', 'echo pid $$; sleep 71; sleep 71'];
 const lock = (): string => `${prefix}:lock:a`;
 
-describe('a bad network', () => {
-  it('that cuts the line again and again neither ends the child nor loses the lock', async () => {
+describe('an unreliable network', () => {
+  it('that keeps dropping the connection neither ends the child nor loses the lock', async () => {
     const child = begin('-x', '2', ...SLEEPER);
     await child.says('pid');
     const token = await redis.client.getBuffer(lock());
@@ -43,7 +43,7 @@ describe('a bad network', () => {
     expect(await redis.client.exists(lock())).toBe(0);
   });
 
-  it('that loses the answer to a take makes no second holder: the lock ends by itself, then the item is worked on', async () => {
+  it('that loses the reply to a take makes no second holder: the item is worked on after the expiry', async () => {
     let lost = 0;
     proxy.onReply = () => {
       if (lost++ === 1) proxy.cut();
@@ -51,14 +51,14 @@ describe('a bad network', () => {
     };
     await redis.client.del(`${prefix}:list`);
     const child = begin('-c', '-x', '1', 'sh', '-c', 'echo pid $$; exit 3');
-    await until('it has looked once', () => lost === 1);
+    await until('the ring to be looked at once', () => lost === 1);
     await redis.client.rpush(`${prefix}:list`, 'a');
     const { code, out } = await child.ended;
     expect({ code, children: out.match(/pid/g)?.length }).toEqual({ code: 3, children: 1 });
     expect(await redis.client.exists(lock())).toBe(0);
   });
 
-  it('that brings the answer too late starts no child on a lock that is about to end', async () => {
+  it('that delays the reply starts no child on a lock that is about to expire', async () => {
     let late = true;
     proxy.onReply = async () => {
       if (late) await new Promise((resolve) => setTimeout(resolve, 600));
@@ -71,7 +71,7 @@ describe('a bad network', () => {
     expect(await redis.client.exists(lock())).toBe(0);
   });
 
-  it('is not blamed for a wrapper that was stopped while it waited for an answer', async () => {
+  it('is not blamed when the wrapper was suspended while it waited for a reply', async () => {
     const child = begin('-x', '1', ...SLEEPER);
     await child.says('pid');
     let answer = (): void => {};
@@ -84,9 +84,9 @@ describe('a bad network', () => {
       await answered;
       return true;
     };
-    await until('it waits for an answer', () => asked, { every: 1 });
+    await until('the wrapper to wait for a reply', () => asked, { every: 1 });
     child.signal('SIGSTOP');
-    await until('the lock has ended', async () => (await redis.client.exists(lock())) === 0);
+    await until('the lock to expire', async () => (await redis.client.exists(lock())) === 0);
     answer();
     child.signal('SIGCONT');
     await child.complains('the lock was gone and is taken back');
@@ -94,7 +94,7 @@ describe('a bad network', () => {
     expect((await child.ended).code).toBe(143);
   });
 
-  it('that swallows everything makes the wrapper end its child before the lock ends', async () => {
+  it('that drops everything makes the wrapper end its child before the lock expires', async () => {
     await inFolder(async (dir) => {
       const pulse = join(dir, 'pulse');
       const child = begin('-x', '2', 'sh', '-c', beating(pulse));

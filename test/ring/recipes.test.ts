@@ -21,8 +21,8 @@ function script(dir: string, name: string, body: string): string {
   return file;
 }
 
-describe('the recipes of the documentation', () => {
-  it('polls each tenant once per rest, goes on after a failed poll, and takes up a new tenant', async () => {
+describe('the recipes in the documentation', () => {
+  it('poll each tenant once per rest period, continue after a failed poll, and pick up a new tenant', async () => {
     await inFolder(async (dir) => {
       await redis.client.rpush('tenants:list', 'acme', 'globex', 'bad');
       script(dir, 'poll-tenant', 'echo "$1"; [ "$1" != bad ]');
@@ -35,16 +35,16 @@ describe('the recipes of the documentation', () => {
           .split('\n')
           .filter(Boolean)
           .sort();
-      await until('all are polled', () => polled().length === 3);
+      await until('all tenants to be polled', () => polled().length === 3);
       await redis.client.rpush('tenants:list', 'new');
-      await until('the new one is polled', () => polled().includes('new'));
+      await until('the new tenant to be polled', () => polled().includes('new'));
       for (const worker of workers) worker.signal('SIGTERM');
       await Promise.all(workers.map((worker) => worker.ended));
       expect(polled()).toEqual(['acme', 'bad', 'globex', 'new']);
     });
   });
 
-  it('runs a job of several crontabs once', async () => {
+  it('run a job of several crontabs once', async () => {
     await inFolder(async (dir) => {
       await redis.client.rpush('nightly:list', 'backup');
       script(dir, 'run-job', 'echo "ran $1"');
@@ -57,7 +57,7 @@ describe('the recipes of the documentation', () => {
     });
   });
 
-  it('drains a ring in one way around, and what fails stays', async () => {
+  it('drain a ring in one pass, and keep the items that fail', async () => {
     await inFolder(async (dir) => {
       const items = Array.from({ length: 30 }, (_, i) => `job ${i}`);
       await redis.client.rpush('todo:list', ...items);
@@ -71,7 +71,7 @@ describe('the recipes of the documentation', () => {
 });
 
 describe('the documentation', () => {
-  it('names every option that the help names, and the parser knows them all', () => {
+  it('lists every option in the help, and the parser accepts them all', () => {
     const options = [...HELP.matchAll(/^ +(?:-(\w), )? *--([a-z-]+)(=\w+)?/gm)];
     expect(options.length).toBe(19);
     for (const [, short, long, value] of options) {

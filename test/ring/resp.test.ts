@@ -30,7 +30,7 @@ const { value } = fc.letrec<{ value: Sample }>((tie) => ({
 }));
 
 describe('the Redis protocol', () => {
-  it('gives back every reply whole, wherever the network cuts the bytes', () => {
+  it('parses every reply correctly, wherever the network splits the bytes', () => {
     fc.assert(
       fc.property(
         fc.array(value, { minLength: 1, maxLength: 5 }),
@@ -51,7 +51,7 @@ describe('the Redis protocol', () => {
     );
   });
 
-  it('writes commands as arrays of byte strings that read back the same', () => {
+  it('encodes commands as arrays of bulk strings that decode to the same bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(bytes, fc.string({ unit: 'grapheme' })), { minLength: 1 }), (args) => {
         const expected = args.map((arg) => (typeof arg === 'string' ? Buffer.from(arg) : arg));
@@ -60,7 +60,7 @@ describe('the Redis protocol', () => {
     );
   });
 
-  it('refuses what is not Redis', () => {
+  it('rejects data that is not the Redis protocol', () => {
     expect(() => new Decoder().push(Buffer.from('HTTP/1.1 400 Bad Request\r\n'))).toThrow('not a Redis reply');
   });
 });

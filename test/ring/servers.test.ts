@@ -28,14 +28,14 @@ describe('a server with users and databases', () => {
     await redis.client.select(0);
   });
 
-  it('is opened with user, password and database of the URL', async () => {
+  it('is accessed with the user, password and database of the URL', async () => {
     const url = `redis://worker:${encodeURIComponent('pa ss/w:ord')}@127.0.0.1:${redis.port}`;
     expect(await echo(url)).toMatchObject({ code: 0, out: 'zero\n' });
     expect(await echo(`${url}/3`)).toMatchObject({ code: 0, out: 'three\n' });
     expect(await echo(`redis://localhost:${redis.port}?db=3`)).toMatchObject({ code: 0, out: 'three\n' });
   });
 
-  it('refuses a wrong password, keys that the user may not touch, and a database it does not have: exit 2 and the reason', async () => {
+  it('refuses a wrong password, forbidden keys and a missing database: exit 2 and the reason', async () => {
     const wrong = await echo(`redis://worker:no@localhost:${redis.port}`);
     expect({ code: wrong.code, named: /WRONGPASS/.test(wrong.err) }).toEqual({ code: 2, named: true });
     const url = `redis://worker:${encodeURIComponent('pa ss/w:ord')}@localhost:${redis.port}`;
@@ -45,25 +45,25 @@ describe('a server with users and databases', () => {
     expect({ code: db.code, named: /DB index/i.test(db.err) }).toEqual({ code: 2, named: true });
   });
 
-  it('works on nothing behind a refused login or database', async () => {
+  it('works on nothing after a refused login or database', async () => {
     await redis.client.rpush('safe:list', 'a');
     await echo(`redis://worker:no@localhost:${redis.port}`, 'safe');
     await echo(`redis://localhost:${redis.port}/99`, 'safe');
     expect(await redis.client.keys('safe:lock:*')).toEqual([]);
   });
 
-  it('is reached by its address as well as by a name', async () => {
+  it('is reached by IP address as well as by name', async () => {
     expect((await echo(`redis://127.0.0.1:${redis.port}`)).out).toBe('zero\n');
   });
 
-  it('ends a continuous run at once when the user is refused', async () => {
+  it('ends a continuous run immediately when the user is refused', async () => {
     const { code } = await run(['-u', `redis://worker:no@localhost:${redis.port}`, '-k', 'w', '-cq', 'true']);
     expect(code).toBe(2);
   });
 });
 
-describe('other ways to a server', () => {
-  it('a unix socket, as a URL and as a path', async () => {
+describe('other ways to connect to a server', () => {
+  it('a Unix socket, as a URL and as a path', async () => {
     await inFolder(async (dir) => {
       const socket = join(dir, 'redis.sock');
       const redis = await RedisServer.start(['--unixsocket', socket]);
@@ -78,7 +78,7 @@ describe('other ways to a server', () => {
     });
   });
 
-  it('TLS, with the certificate checked', async () => {
+  it('TLS, with certificate verification', async () => {
     await inFolder(async (dir) => {
       const { redis, port, files } = await startTlsRedis(dir);
       try {
@@ -100,7 +100,7 @@ describe('other ways to a server', () => {
       const { port, stop } = await startSentinel(dir, primary.port);
       try {
         const url = `redis+sentinel://127.0.0.1:${port}/main`;
-        await until('the sentinel answers', async () => (await echo(url)).code === 0);
+        await until('the sentinel to answer', async () => (await echo(url)).code === 0);
         expect(await echo(url)).toMatchObject({ code: 0, out: 'primary\n' });
       } finally {
         await stop();
@@ -111,7 +111,7 @@ describe('other ways to a server', () => {
   it('Cluster: a ring with a {tag} works, and one without is refused', async () => {
     const node = await serve(['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1']);
     await addSlots(node, 0, 16_383);
-    await until('the cluster is up', async () =>
+    await until('the cluster to be up', async () =>
       String(await node.client.call('CLUSTER', 'INFO')).includes('state:ok'),
     );
     await node.client.rpush('{tag}:list', 'a');

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-/** Another program on the ring, with nothing but the documented keys and plain commands. */
+/** Another program that uses the ring with only the documented keys and plain commands. */
 async function stranger(file: string, done: () => boolean): Promise<number> {
   const client = new Redis(redis.port);
   let rounds = 0;
@@ -32,12 +32,12 @@ async function stranger(file: string, done: () => boolean): Promise<number> {
   return rounds;
 }
 
-it('two w8y and a stranger share a ring for thousands of rounds, and no item ever has two holders', async () => {
+it('two w8y and another program share a ring for thousands of rounds; no item ever has two holders', async () => {
   await inFolder(async (dir) => {
     const file = join(dir, 'log');
     const items = [...'abcdefgh', 'h'];
     await redis.client.rpush('shared:list', ...items);
-    // Lines of a file opened for appending stand in the order in which they were written, whoever wrote them.
+    // Lines appended to a file are in the order in which they were written, whoever wrote them.
     const body = `echo "+ $1 $$" >> ${file}; echo "- $1 $$" >> ${file}`;
     const args = [
       '-u',

@@ -22,7 +22,7 @@ afterAll(() => redis.stop());
 
 const begin = (...args: string[]): Running => start(['-u', redis.url, '-k', prefix, '-q', ...args]);
 const locks = (): Promise<number> => redis.client.exists(`${prefix}:lock:a`);
-/** A child that says which signal it got, and ends with 40 when it was one that ends things. */
+/** A child that prints the signal it received, and exits with 40 if it was a terminating one. */
 const REPORTER = `
 for name in TERM INT HUP QUIT; do trap "echo got $name; exit 40" $name; done
 trap 'echo got USR1' USR1; trap 'echo got USR2' USR2
@@ -30,7 +30,7 @@ echo ready; while :; do sleep 0.05; done`;
 
 describe('a signal to the wrapper', () => {
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const)(
-    '%s reaches the child; the wrapper waits for it, frees the item and exits with its code',
+    '%s is forwarded; the wrapper waits for the child, frees the item and exits with its code',
     async (name) => {
       const child = begin('-c', 'sh', '-c', REPORTER);
       await child.says('ready\n');
@@ -41,7 +41,7 @@ describe('a signal to the wrapper', () => {
     },
   );
 
-  it.each(['SIGUSR1', 'SIGUSR2'] as const)('%s reaches the child and ends nothing', async (name) => {
+  it.each(['SIGUSR1', 'SIGUSR2'] as const)('%s is forwarded to the child and ends nothing', async (name) => {
     const child = begin('sh', '-c', REPORTER);
     await child.says('ready\n');
     child.signal(name);
@@ -51,21 +51,21 @@ describe('a signal to the wrapper', () => {
     expect((await child.ended).code).toBe(40);
   });
 
-  it('makes 128+n of a child that dies of it', async () => {
+  it('results in 128+n when the child is killed by it', async () => {
     const child = begin('-c', 'sh', '-c', 'echo ready; sleep 30');
     await child.says('ready\n');
     child.signal('SIGTERM');
     expect(await child.ended).toMatchObject({ code: 143, signal: null });
   });
 
-  it('ends a continuous walk also when the child ends well', async () => {
+  it('ends a continuous walk even if the child succeeds', async () => {
     const child = begin('-c', 'sh', '-c', 'trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done');
     await child.says('ready\n');
     child.signal('SIGTERM');
     expect(await child.ended).toMatchObject({ code: 0, out: 'ready\n' });
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('%s twice kills the whole group', async (name) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('%s twice kills the whole process group', async (name) => {
     const body = "trap '' TERM INT; (trap '' TERM INT; echo inner $$; sleep 62) & echo pid $$; sleep 62; sleep 62";
     const child = begin('sh', '-c', body);
     const pid = Number(/pid (\d+)/.exec(await child.says('pid '))?.[1]);
@@ -75,7 +75,7 @@ describe('a signal to the wrapper', () => {
     expect(alive(pid)).toBe(true);
     child.signal(name);
     expect((await child.ended).code).toBe(137);
-    await until('the group is gone', () => livingGroup(pid).length === 0);
+    await until('the group to be gone', () => livingGroup(pid).length === 0);
     expect(await locks()).toBe(0);
   });
 
@@ -84,20 +84,20 @@ describe('a signal to the wrapper', () => {
     ['SIGINT', 130],
     ['SIGHUP', 129],
     ['SIGQUIT', 131],
-  ] as const)('%s ends a wrapper that waits with no child, with %i', async (name, code) => {
+  ] as const)('%s ends a wrapper that waits without a child, with %i', async (name, code) => {
     await redis.client.del(`${prefix}:list`);
     await redis.client.config('RESETSTAT');
     const child = begin('-c', 'true');
-    await until('it waits', async () => (await redis.calls('eval')) > 1);
+    await until('the wrapper to wait', async () => (await redis.calls('eval')) > 1);
     child.signal(name);
     expect(await child.ended).toMatchObject({ code, signal: null });
   });
 
-  it('SIGUSR1 does not disturb a wrapper that waits', async () => {
+  it('SIGUSR1 does not affect a wrapper that waits', async () => {
     await redis.client.del(`${prefix}:list`);
     await redis.client.config('RESETSTAT');
     const child = begin('-c', 'echo', '{}');
-    await until('it waits', async () => (await redis.calls('eval')) > 1);
+    await until('the wrapper to wait', async () => (await redis.calls('eval')) > 1);
     child.signal('SIGUSR1');
     await redis.client.rpush(`${prefix}:list`, 'later');
     await child.says('later\n');
@@ -105,26 +105,26 @@ describe('a signal to the wrapper', () => {
     expect((await child.ended).err).toBe('');
   });
 
-  it('SIGTSTP stops the child as well, and SIGCONT lets both go on', async () => {
+  it('SIGTSTP also stops the child, and SIGCONT resumes both', async () => {
     const child = begin('sh', '-c', 'echo pid $$; while :; do sleep 0.05; done');
     const pid = Number(/pid (\d+)/.exec(await child.says('pid '))?.[1]);
     child.signal('SIGTSTP');
     await until(
-      () => `both are stopped: ${stateOf(pid)} ${stateOf(child.pid)} ${child.written.err}`,
+      () => `both to stop: ${stateOf(pid)} ${stateOf(child.pid)} ${child.written.err}`,
       () => stateOf(pid) === 'T' && stateOf(child.pid) === 'T',
     );
     child.signal('SIGCONT');
-    await until('both go on', () => stateOf(pid) !== 'T' && stateOf(child.pid) !== 'T');
+    await until('both to continue', () => stateOf(pid) !== 'T' && stateOf(child.pid) !== 'T');
     child.signal('SIGTERM');
     expect((await child.ended).code).toBe(143);
   });
 });
 
 describe('a terminal', () => {
-  it('lets the child read from it, and Ctrl-C reaches the child', async () => {
+  it('can be read by the child, and Ctrl-C reaches the child', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'typescript');
-      // The shell that `script` starts must give way: a dash in the foreground would be ended by the Ctrl-C itself.
+      // The shell that `script` starts must be replaced: a dash in the foreground would be ended by the Ctrl-C itself.
       const body = [
         'process.on("SIGINT", () => { console.log("interrupted"); process.exitCode = 3; process.stdin.destroy(); });',
         'process.stdin.once("data", (text) => console.log("read", text.toString()));',
@@ -142,11 +142,11 @@ describe('a terminal', () => {
   });
 });
 
-/** A container may forbid new namespaces, and then nobody can be PID 1 of one. */
+/** A container may forbid new namespaces, and then no process can be PID 1 of one. */
 const canUnshare = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
 
-describe.skipIf(!canUnshare)('as PID 1', () => {
-  it('reaps orphans, passes signals on and exits with the code of the child', async () => {
+describe.skipIf(!canUnshare)('running as PID 1', () => {
+  it('reaps orphans, forwards signals and exits with the code of the child', async () => {
     const body = `
       trap 'echo got TERM; exit 9' TERM
       i=0; while [ $i -lt 5 ]; do sh -c '(sleep 0.1) & exit 0'; i=$((i+1)); done
@@ -164,7 +164,7 @@ describe.skipIf(!canUnshare)('as PID 1', () => {
     expect(await locks()).toBe(0);
   });
 
-  it('gives the child its stdin there as well', async () => {
+  it('also gives the child its stdin', async () => {
     const command = ['unshare', '--pid', '--fork', '--mount-proc', BIN];
     const box = start(['-u', redis.url, '-k', prefix, '-q', 'cat'], { command, input: 'through the parent' });
     expect(await box.ended).toMatchObject({ code: 0, out: 'through the parent' });

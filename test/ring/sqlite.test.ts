@@ -7,7 +7,7 @@ import { until } from '../support/wait.js';
 import { livingGroup } from './support/proc.js';
 import { inFolder, run, start } from './support/w8y.js';
 
-/** A ring in a file of its own, for the test to fill and to look at. */
+/** A ring in a temporary file, for the test to fill and inspect. */
 async function withRing(body: (ring: Ring, url: string, file: string) => Promise<void>): Promise<void> {
   await inFolder(async (dir) => {
     const file = join(dir, 'ring.db');
@@ -22,8 +22,8 @@ async function withRing(body: (ring: Ring, url: string, file: string) => Promise
 
 const texts = async (ring: Ring): Promise<string[]> => (await ring.items()).map(String);
 
-describe('the ring in a file', () => {
-  it('turns as on Redis: the left-most free item, moved to the right end, with the code of the child', async () => {
+describe('a ring in a SQLite file', () => {
+  it('behaves as on Redis: takes the left-most free item, moves it to the right end, returns the code', async () => {
     await withRing(async (ring, url) => {
       await ring.add('a', 'b', 'c');
       const taken = await ring.take();
@@ -37,7 +37,7 @@ describe('the ring in a file', () => {
     });
   });
 
-  it('exits 0 when it is empty or not there yet, and makes files that only the owner may read', async () => {
+  it('exits 0 when it is empty or does not exist yet, and creates files only the owner can read', async () => {
     await inFolder(async (dir) => {
       const file = join(dir, 'new.db');
       expect(await run(['-u', `sqlite:${file}`, '-k', 'w', '-q', 'echo', '{}'])).toMatchObject({
@@ -55,7 +55,7 @@ describe('the ring in a file', () => {
     expect(err).toContain('/nowhere/ring.db');
   });
 
-  it('takes items that plain SQL put there, text or bytes', async () => {
+  it('accepts items inserted with plain SQL, as text or bytes', async () => {
     await withRing(async (ring, url, file) => {
       expect(await ring.items()).toEqual([]);
       const db = openDatabase(file);
@@ -66,7 +66,7 @@ describe('the ring in a file', () => {
     });
   });
 
-  it('carries every byte, keeps duplicates apart from each other by one lock, and removes by value', async () => {
+  it('preserves every byte, shares one lock between duplicates, and removes by value', async () => {
     await withRing(async (ring) => {
       const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
       await ring.add(bytes, bytes, 'other');
@@ -78,7 +78,7 @@ describe('the ring in a file', () => {
     });
   });
 
-  it('keeps the lock of a running child, gives it back, and lets a killed wrapper lose it with its child', async () => {
+  it('keeps and releases the lock of a running child; a killed wrapper loses it with its child', async () => {
     await withRing(async (ring, url) => {
       await ring.add('a');
       const child = start(['-u', url, '-k', 'work', '-x', '1', '-q', 'sh', '-c', 'echo pid $$; sleep 69; sleep 69']);
@@ -86,12 +86,12 @@ describe('the ring in a file', () => {
       await new Promise((resolve) => setTimeout(resolve, 1500));
       expect(await ring.take()).toBeUndefined();
       child.signal('SIGKILL');
-      await until('the child is gone', () => livingGroup(pid).length === 0);
-      await until('the item is free', async () => (await ring.take()) !== undefined);
+      await until('the child to be gone', () => livingGroup(pid).length === 0);
+      await until('the item to be free', async () => (await ring.take()) !== undefined);
     });
   });
 
-  it('leaves an item alone for --rest', async () => {
+  it('leaves an item alone for the time of --rest', async () => {
     await withRing(async (ring, url) => {
       await ring.add('a');
       await run(['-u', url, '-k', 'work', '-q', '--rest', '60', 'true']);
@@ -99,7 +99,7 @@ describe('the ring in a file', () => {
     });
   });
 
-  it('is shared by processes without two holders of an item', async () => {
+  it('is shared by processes without an item ever having two holders', async () => {
     await withRing(async (ring, url, file) => {
       await ring.add('a', 'b', 'c');
       const log = `${file}.log`;
@@ -122,7 +122,7 @@ describe('the ring in a file', () => {
     });
   });
 
-  it('finds the one free item among thousands of locked ones', async () => {
+  it('finds the only free item among thousands of locked ones', async () => {
     await withRing(async (ring, _, file) => {
       const items = Array.from({ length: 5000 }, (__, i) => `item${i}`);
       await ring.add(...items);
@@ -137,7 +137,7 @@ describe('the ring in a file', () => {
   });
 });
 
-describe('a busy file', () => {
+describe('a locked SQLite file', () => {
   let release: (() => void) | undefined;
   beforeEach(() => {
     release = undefined;

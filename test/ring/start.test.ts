@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const CRORE = join(root, 'bin', 'crore');
 
-/** A cache belongs to a build: that of the next one may be as long, and V8 would not tell them apart. */
+/** A cache belongs to one build: the next bundle may have the same length, and V8 would not tell them apart. */
 function cacheOf(dist: string, start: string): string {
   const [command] = start.split('-');
   const bundle = readFileSync(join(dist, `${command}.bundle.js`));
@@ -26,7 +26,7 @@ function cacheRejected(dist: string, command: string, start: string): boolean | 
 }
 
 describe('bin/w8y', () => {
-  it('runs through a link, as npm installs it, from any folder', async () => {
+  it('runs through a symlink, as installed by npm, from any folder', async () => {
     await inFolder(async (dir) => {
       mkdirSync(join(dir, 'bin'));
       symlinkSync(BIN, join(dir, 'real'));
@@ -40,11 +40,11 @@ describe('bin/w8y', () => {
     ['node', [process.execPath, BIN]],
     ['sh', ['sh', BIN]],
     ['bash', ['bash', BIN]],
-  ])('runs under %s as well', async (_, command) => {
+  ])('also runs under %s', async (_, command) => {
     expect((await run(['-h'], { command })).out).toMatch(/^Usage: w8y/);
   });
 
-  it('builds itself in a checkout that has no build yet, with code caches that this Node accepts', {
+  it('builds itself in a checkout without a build, with code caches that this Node accepts', {
     timeout: 240_000,
   }, async () => {
     await inFolder(async (dir) => {
@@ -63,7 +63,7 @@ describe('bin/w8y', () => {
     });
   });
 
-  it('loads no more than it needs: no client library, no SQLite, no process module for a ring without work', () => {
+  it('loads only what it needs: no client library, SQLite or process module for a ring without work', () => {
     const probe = `process.on('exit', () => console.log(JSON.stringify([process.moduleLoadList, Object.keys(require.cache)])));
       process.argv = ['node', 'w8y', '-q', '-u', 'redis://localhost:1', '-k', 'x', 'true'];
       require(${JSON.stringify(join(root, 'dist', 'w8y.cjs'))});`;
@@ -75,11 +75,11 @@ describe('bin/w8y', () => {
     expect(files.filter((file) => !file.endsWith('w8y.cjs'))).toEqual([]);
   });
 
-  it('starts without a code cache and leaves one, with half of one, and with one of another version', async () => {
+  it('starts without a code cache and creates one, and with a truncated or outdated one', async () => {
     await inFolder(async (dir) => {
       for (const name of ['w8y.cjs', 'w8y.bundle.js']) cpSync(join(root, 'dist', name), join(dir, name));
       const start = async () => (await run(['-h'], { command: [process.execPath, join(dir, 'w8y.cjs')] })).code;
-      expect(await start()).toBe(0); // nowhere to leave one
+      expect(await start()).toBe(0); // it cannot be written anywhere
       mkdirSync(join(dir, 'cache'));
       expect(await start()).toBe(0);
       expect(cacheRejected(dir, 'w8y', 'w8y-start')).toBe(false);
@@ -94,7 +94,7 @@ describe('bin/w8y', () => {
 });
 
 describe('bin/crore', () => {
-  it('runs through a link, as npm installs it, from any folder, and under node', async () => {
+  it('runs through a symlink, as installed by npm, from any folder, and under node', async () => {
     await inFolder(async (dir) => {
       mkdirSync(join(dir, 'bin'));
       symlinkSync(CRORE, join(dir, 'real'));
@@ -106,7 +106,7 @@ describe('bin/crore', () => {
     });
   });
 
-  it('leaves a code cache for each command that went well, and none for a slip of the pen', async () => {
+  it('creates a code cache for each command that succeeded, and none for a mistyped one', async () => {
     await inFolder(async (dir) => {
       mkdirSync(join(dir, 'cache'));
       for (const name of ['crore.cjs', 'crore.bundle.js']) cpSync(join(root, 'dist', name), join(dir, name));
@@ -118,7 +118,7 @@ describe('bin/crore', () => {
     });
   });
 
-  it('runs a small flow without a database, a YAML parser, crypto or any file but its bundle', async () => {
+  it('runs a small flow without loading a database, a YAML parser, crypto or files beside its bundle', async () => {
     await inFolder(async (dir) => {
       writeFileSync(join(dir, 'flow.json'), '{"nodes":{"a":{"run":"true"}}}');
       const probe = `process.on('exit', () => console.log(JSON.stringify([process.moduleLoadList, Object.keys(require.cache)])));
@@ -134,7 +134,7 @@ describe('bin/crore', () => {
 });
 
 describe('the command as a function', () => {
-  it('gives back the exit code and leaves the process alone', async () => {
+  it('returns the exit code and does not end the process', async () => {
     const before = process.listenerCount('SIGTERM');
     expect(await ring(['-q', '-u', 'redis://localhost:1', '-k', 'x', 'true'])).toBe(2);
     await new Promise((resolve) => setImmediate(resolve));

@@ -57,7 +57,7 @@ describe('a ring URL', () => {
         ],
       },
     ],
-  ])('%s is taken apart', (url, parts) => {
+  ])('%s is parsed', (url, parts) => {
     expect(parseUrl(url)).toMatchObject(parts);
   });
 

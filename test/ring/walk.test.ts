@@ -31,7 +31,7 @@ const begin = (...args: string[]): Running => {
   return started;
 };
 
-/** Processor seconds a process has used. */
+/** CPU seconds that a process has used. */
 function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
@@ -49,7 +49,7 @@ describe('a single run', () => {
     await push('a');
     const child = begin('-q', '-x', '7', 'sh', '-c', 'echo on; read x', 'sh');
     const waiting = begin('-q', '-x', '7', '--stdin', 'null', 'sh', '-c', 'sleep 30');
-    await until('the item is locked', async () => (await redis.client.exists(`${prefix}:lock:a`)) === 1);
+    await until('the item to be locked', async () => (await redis.client.exists(`${prefix}:lock:a`)) === 1);
     const token = await redis.client.getBuffer(`${prefix}:lock:a`);
     const ttl = await redis.client.pttl(`${prefix}:lock:a`);
     expect(token).toHaveLength(20);
@@ -59,7 +59,7 @@ describe('a single run', () => {
     await Promise.all([child.ended, waiting.ended]);
   });
 
-  it('passes locked items by and leaves the ring turned just past the one it took', async () => {
+  it('skips locked items and leaves the ring rotated just past the item it took', async () => {
     await push('a', 'b', 'c', 'd');
     await lock('a');
     await lock('b');
@@ -67,7 +67,7 @@ describe('a single run', () => {
     expect(await list()).toEqual(['d', 'a', 'b', 'c']);
   });
 
-  it('exits 0 without a child on an empty ring, and on a fully locked one, which it leaves as it was', async () => {
+  it('exits 0 without a child on an empty ring, and on a fully locked one, which stays unchanged', async () => {
     expect(await w8y('-q', 'echo', '{}')).toMatchObject({ code: 0, out: '', err: '' });
     await push('a', 'b');
     await lock('a');
@@ -76,7 +76,7 @@ describe('a single run', () => {
     expect(await list()).toEqual(['a', 'b']);
   });
 
-  it('adds the colon of the prefix only where it lacks, and works with an empty prefix after a warning', async () => {
+  it('adds the colon to a prefix only if missing, and accepts an empty prefix with a warning', async () => {
     await push('a');
     expect((await run(['-u', redis.url, '-k', `${prefix}:`, '-q', 'echo', '{}'])).out).toBe('a\n');
     await redis.client.rpush('list', 'bare');
@@ -86,7 +86,7 @@ describe('a single run', () => {
     expect(err).toContain('warning: no key prefix');
   });
 
-  it('respects and sets the locks of the older name with --lock-name=proc', async () => {
+  it('respects and sets locks with the legacy name with --lock-name=proc', async () => {
     await push('a', 'b');
     await redis.client.set(`${prefix}:proc:a`, 'an older program');
     await lock('b');
@@ -97,7 +97,7 @@ describe('a single run', () => {
     await child.ended;
   });
 
-  it('locks by value: two equal items are never worked on at once', async () => {
+  it('locks by value: two equal items are never worked on at the same time', async () => {
     await push('twin', 'twin', 'other');
     const first = begin('-q', 'sh', '-c', 'echo {}; sleep 30');
     await first.says('twin\n');
@@ -107,7 +107,7 @@ describe('a single run', () => {
     await first.ended;
   });
 
-  it('finds the one free item of 10,000 in a few dozen round trips', async () => {
+  it('finds the only free item of 10,000 in a few dozen round trips', async () => {
     const items = Array.from({ length: 10_000 }, (_, i) => `item${i}`);
     await push(...items);
     const pipeline = redis.client.pipeline();
@@ -119,7 +119,7 @@ describe('a single run', () => {
     expect(await list()).toEqual(items);
   });
 
-  it('stays within the length it saw at the start when items come and go under it', async () => {
+  it('looks at no more items than the ring had at the start while items are added and removed', async () => {
     const items = Array.from({ length: 3000 }, (_, i) => `${i}`);
     await push(...items);
     for (const item of items) await lock(item);
@@ -139,9 +139,9 @@ describe('a single run', () => {
   });
 });
 
-/** The pauses between looks grow: they have when a good part of the longest passes without one. */
+/** Waits until the polling interval has grown: no poll for a good part of the longest interval. */
 async function atItsSlowest(): Promise<void> {
-  await until('its pauses have grown', async () => {
+  await until('the polling interval to grow', async () => {
     const before = await redis.calls('eval');
     await new Promise((resolve) => setTimeout(resolve, 600));
     return before > 0 && (await redis.calls('eval')) === before;
@@ -149,7 +149,7 @@ async function atItsSlowest(): Promise<void> {
 }
 
 describe('-c', () => {
-  it('walks on while the code is in the list and exits with the first other one', async () => {
+  it('continues while the exit code is in the list and exits with the first other one', async () => {
     await push('0', '0', '3', '4');
     expect(await w8y('-cq', '-i', '0', '-i', '3', 'sh', '-c', 'echo {}; exit {}')).toMatchObject({
       code: 4,
@@ -157,28 +157,28 @@ describe('-c', () => {
     });
   });
 
-  it('has 0 in the list only until -i is given', async () => {
+  it('has 0 in the list only if -i is not given', async () => {
     await push('3', '0');
     expect(await w8y('-cq', '-i', '3', 'sh', '-c', 'echo {}; exit {}')).toMatchObject({ code: 0, out: '3\n0\n' });
   });
 
-  it('goes around and around, and works on an item again when its turn comes', async () => {
+  it('goes around repeatedly, and works on an item again when its turn comes', async () => {
     await push('a', 'b');
     expect(await w8y('-cq', '--max-items', '5', 'echo', '{}')).toMatchObject({ code: 0, out: 'a\nb\na\nb\na\n' });
   });
 
-  it('waits at an empty ring with a handful of commands', async () => {
+  it('waits while the ring is empty with only a few commands', async () => {
     const child = begin('-cq', 'echo', '{}');
     await atItsSlowest();
     await redis.client.config('RESETSTAT');
     const begun = Date.now();
-    await until('it has looked twice more', async () => (await redis.calls('eval')) >= 2);
+    await until('the ring to be polled twice more', async () => (await redis.calls('eval')) >= 2);
     expect((await redis.calls('eval')) / ((Date.now() - begun) / 1000)).toBeLessThan(4);
     child.signal('SIGTERM');
     await child.ended;
   });
 
-  it('waits at a fully locked ring of 10,000 with a handful of commands and little work, and sees a new item soon', async () => {
+  it('waits at a fully locked ring of 10,000 at little cost, and soon sees a new item', async () => {
     const items = Array.from({ length: 10_000 }, (_, i) => `locked${i}`);
     await push(...items);
     await Promise.all(items.map(lock));
@@ -186,24 +186,24 @@ describe('-c', () => {
     await atItsSlowest();
     await redis.client.config('RESETSTAT');
     const [used, begun] = [cpuSeconds(child.pid), Date.now()];
-    await until('it has looked a few times more', async () => (await redis.calls('eval')) >= 12);
+    await until('the ring to be polled a few times more', async () => (await redis.calls('eval')) >= 12);
     const seconds = (Date.now() - begun) / 1000;
     expect((await redis.calls('eval')) / seconds).toBeLessThan(8);
-    // One per cent, and two ticks of the kernel's clock that counts in hundredths of a second.
+    // One per cent, plus two ticks of the kernel's clock, which counts hundredths of a second.
     expect(cpuSeconds(child.pid) - used).toBeLessThanOrEqual(0.01 * seconds + 0.02);
     await push('new');
-    // its longest pause is a second; a slow machine takes its time to start the child
+    // the longest interval is a second; a slow machine needs time to start the child
     await child.says('new\n', 5_000);
     child.signal('SIGTERM');
     await child.ended;
   });
 
-  it('outlives a Redis that goes away between two items, and goes on when it is back', async () => {
+  it('survives a Redis outage between two items, and continues when it is back', async () => {
     const own = await RedisServer.start();
     try {
       const child = start(['-u', own.url, '-k', 'x', '-c', 'echo', '{}']);
       running.push(child);
-      await until('it walks', async () => (await own.calls('eval')) > 0);
+      await until('the walk to start', async () => (await own.calls('eval')) > 0);
       await own.down();
       await child.complains('waiting for it');
       await own.up();
@@ -219,27 +219,27 @@ describe('-c', () => {
 });
 
 describe('-j, --max-items and --rest', () => {
-  it('keeps eight children busy from one process, each with an item of its own', async () => {
+  it('keeps eight children busy from one process, each with its own item', async () => {
     await push(...'abcdefghij');
     await inFolder(async (dir) => {
       const child = begin('-cq', '-j', '8', '--stdin', 'null', 'sh', '-c', `: > ${dir}/{}; sleep 30`);
       const eight = async (): Promise<boolean> => (await redis.client.keys(`${prefix}:lock:*`)).length === 8;
-      await until('eight locks are held', eight);
+      await until('eight locks to be held', eight);
       const { readdirSync } = await import('node:fs');
-      await until('eight children run', () => readdirSync(dir).length === 8);
+      await until('eight children to run', () => readdirSync(dir).length === 8);
       child.signal('SIGTERM');
       expect((await child.ended).code).toBe(143);
       expect(await redis.client.keys(`${prefix}:lock:*`)).toEqual([]);
     });
   });
 
-  it('lets the others finish when one child ends the walk, and exits with its code', async () => {
+  it('lets the other children finish when one ends the walk, and exits with its code', async () => {
     await push('3', '0');
     const body = 'if [ {} = 3 ]; then sleep 0.4; exit 3; fi; sleep 1; echo finished';
     expect(await w8y('-cq', '-j', '2', 'sh', '-c', body)).toMatchObject({ code: 3, out: 'finished\n' });
   });
 
-  it('goes once around the ring with --max-items but without -c', async () => {
+  it('goes around the ring once with --max-items but without -c', async () => {
     await push('a', 'b', 'c');
     expect(await w8y('-q', '--max-items', '100', 'echo', '{}')).toMatchObject({ code: 0, out: 'a\nb\nc\n' });
   });
@@ -250,14 +250,14 @@ describe('-j, --max-items and --rest', () => {
     expect(out.split('\n').sort()).toEqual(['', 'a', 'b']);
   });
 
-  it('leaves an item alone for --rest seconds by letting its lock end', async () => {
+  it('leaves an item alone for --rest seconds by letting its lock expire', async () => {
     await push('a');
     await w8y('-q', '--rest', '60', 'true');
     expect(await redis.client.pttl(`${prefix}:lock:a`)).toBeGreaterThan(50_000);
     expect(await w8y('-q', 'echo', '{}')).toMatchObject({ code: 0, out: '' });
   });
 
-  it('comes back to a rested item in the same walk', async () => {
+  it('returns to a rested item in the same walk', async () => {
     await push('a');
     expect(await w8y('-cq', '--rest', '0.3', '--max-items', '2', 'echo', '{}')).toMatchObject({
       code: 0,
@@ -265,7 +265,7 @@ describe('-j, --max-items and --rest', () => {
     });
   });
 
-  it('writes a job log of item, start, seconds, exit and signal', async () => {
+  it('writes a job log with item, start, seconds, exit code and signal', async () => {
     await push('plain', 'with\ttab', 'boom');
     await inFolder(async (dir) => {
       const file = join(dir, 'jobs');

@@ -17,7 +17,7 @@ import { testWorkers } from './contract/workers.js';
 
 export type { StoreUnderTest };
 
-/** What every store has to do, told once: one file per subject. */
+/** The contract of every store, one file per subject. */
 export function testStore(store: StoreUnderTest): void {
   describe(`store contract: ${store.name}`, () => {
     const bench = setUpBench(store);

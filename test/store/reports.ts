@@ -12,7 +12,7 @@ const LEASE = 10_000;
 const CARE = { lease: LEASE, sweep: 0, maxCrashes: 3 };
 const RESERVED = { spec: { reservation: 5_000, backoff: { kind: 'fixed', delay: 60_000 } as const, attempts: 3 } };
 
-/** Reports without a token, relays, and removal: what every store has to do, told once. */
+/** The contract of every store for reports without a token, relays, and removal. */
 export function testReports({ name, open }: StoreUnderTest): void {
   describe(`reports without a token: ${name}`, () => {
     let store: Store;
@@ -37,7 +37,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
       return { queue, entry: entry! };
     };
     const state = async (queue: string) => (await mustGet(store, queue, 'a')).state;
-    /** Time passes in small steps, as it does for a queue that is looked after. */
+    /** Advances time in small steps, sweeping the queue as it goes. */
     const pass = async (queue: string, ms: number) => {
       for (let left = ms; left > 0; left -= 2_000) {
         now += Math.min(left, 2_000);
@@ -59,7 +59,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
       await expectConsistent(queue);
     });
 
-    it('failure schedules a retry, and what comes later about that delivery is ignored', async () => {
+    it('failure schedules a retry, and later reports about that delivery are ignored', async () => {
       const { queue } = await delivered();
       expect(await report(engine, queue, [{ id: 'a', ok: false }])).toEqual([true]);
       expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'scheduled', attempt: 1, answered: true });
@@ -70,7 +70,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
       await expectConsistent(queue);
     });
 
-    it('the next delivery asks anew', async () => {
+    it('the next delivery can be reported again', async () => {
       const { queue } = await delivered();
       await report(engine, queue, [{ id: 'a', ok: false }]);
       await pass(queue, 61_000);
@@ -102,14 +102,14 @@ export function testReports({ name, open }: StoreUnderTest): void {
       expect(await state(queue)).toBe('ready');
     });
 
-    it('a delivery that was given back does not count as one', async () => {
+    it('a released delivery cannot be reported', async () => {
       const { queue, entry } = await delivered();
       await store.settle(queue, [settlementOf(entry, release(entry.job!))]);
       expect(await report(engine, queue, [{ id: 'a', ok: true }])).toEqual([false]);
       expect(await state(queue)).toBe('ready');
     });
 
-    it('is dead after its last attempt, by reports or by silence', async () => {
+    it('a job is dead after its last attempt, whether it was reported or timed out', async () => {
       const { queue } = await delivered({ spec: { ...RESERVED.spec, attempts: 2 } });
       await report(engine, queue, [{ id: 'a', ok: false }]);
       await pass(queue, 61_000);
@@ -119,7 +119,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
       expect(await report(engine, queue, [{ id: 'a', ok: true }])).toEqual([false]);
     });
 
-    it('what a dead relay has handed on stays out until its reservation ends; the rest returns uncharged', async () => {
+    it('jobs a dead relay forwarded stay active until their reservation ends; the rest return uncharged', async () => {
       const queue = newQueue();
       await store.join(queue, `${SERVER_SESSION}one`, { lease: LEASE, info: '{}' });
       await store.add(queue, [newJob('a', { spec: { ...RESERVED.spec, reservation: 40_000 } }), newJob('b')]);
@@ -136,7 +136,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
       expect(await report(engine, queue, [{ id: 'a', ok: true }])).toEqual([true]);
     });
 
-    it('removes the records of ended jobs and of no others', async () => {
+    it('removes the records of ended jobs only', async () => {
       const queue = newQueue();
       await store.join(queue, 'w', { lease: LEASE, info: '{}' });
       await store.add(queue, [newJob('dead'), newJob('done'), newJob('retry'), newJob('active'), newJob('waiting')]);

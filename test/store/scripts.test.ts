@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type ScriptName, scriptOf } from '../../dist/store/redis/scripts.js';
 import { RedisServer } from '../support/redis.js';
 
-describe('scripts for Redis', () => {
+describe('Redis scripts', () => {
   const folder = new URL('../../dist/store/redis/lua/', import.meta.url);
   const files = readdirSync(folder, { recursive: true })
     .map(String)
@@ -12,11 +12,11 @@ describe('scripts for Redis', () => {
   const nameOf = (file: string) => basename(file, '.lua') as ScriptName;
   const names = files.filter((file) => !file.startsWith('lib/')).map(nameOf);
 
-  it('have names of their own, whatever folder they stand in', () => {
+  it('have unique names across folders', () => {
     expect(new Set(files.map(nameOf)).size).toBe(files.length);
   });
 
-  it('have all they use in front of them, once, and the server accepts them', async () => {
+  it('include everything they use exactly once, and load on the server', async () => {
     const redis = await RedisServer.start();
     try {
       for (const name of names) {
@@ -24,7 +24,7 @@ describe('scripts for Redis', () => {
         expect(await redis.client.script('LOAD', source)).toBe(sha);
         const functions = source.match(/^local function \w+/gm) ?? [];
         expect(new Set(functions).size, name).toBe(functions.length);
-        // What is called by a bare name is made before, or belongs to Lua.
+        // Every function called by a bare name is defined earlier or is built into Lua.
         const code = source.replace(/--.*$/gm, '').replace(/'[^'\n]*'/g, "''");
         const called = [...code.matchAll(/(?<![.\w:]|function )([a-z_]\w*)\(/g)].map(([, one]) => one!);
         const made = [/\bfunction (\w+)/g, /\bfunction[ \w]*\(([^)]*)\)/g, /\blocal ([\w, ]+)/g].flatMap((one) =>
@@ -39,7 +39,7 @@ describe('scripts for Redis', () => {
     }
   });
 
-  it('are short: one subject a file', () => {
+  it('are short, with one subject per file', () => {
     const lines = (file: string) => readFileSync(new URL(file, folder), 'utf8').split('\n').length;
     expect(files.filter((file) => lines(file) > 165)).toEqual([]);
   });

@@ -7,7 +7,7 @@ import { RedisServer } from '../support/redis.js';
 import { startSentinel, startTlsRedis } from '../support/servers.js';
 import { until } from '../support/wait.js';
 
-describe('ways to a Redis', () => {
+describe('connecting to Redis', () => {
   const cleanups: (() => Promise<void> | void)[] = [];
   afterEach(async () => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
@@ -33,7 +33,7 @@ describe('ways to a Redis', () => {
     return (await queue.add(1)).finished({ timeout: '10s' });
   };
 
-  it('a user with a password and keys of its own, and another database', async () => {
+  it('supports a user with a password and restricted keys, and another database', async () => {
     const redis = await serve();
     const password = 'pa ss/w:ord@';
     await redis.client.call(
@@ -54,7 +54,7 @@ describe('ways to a Redis', () => {
     expect(wrong).toMatchObject({ code: 'STORE_UNREACHABLE', message: expect.stringContaining('WRONGPASS') });
   });
 
-  it('a user with no more rights than the docs ask for: no INFO, no CONFIG', async () => {
+  it('supports a user with only the documented permissions: no INFO, no CONFIG', async () => {
     const redis = await serve();
     const guide = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
     const rule = /ACL SETUSER (.*)/.exec(guide)![1]!.replace('SECRET', 'pw').split(' ');
@@ -75,7 +75,7 @@ describe('ways to a Redis', () => {
       await job.progress(1);
       await job.log('line');
     });
-    await until('all is done', async () => (await crore.queue('after').count()).ready === 1);
+    await until('the dependent job becomes ready', async () => (await crore.queue('after').count()).ready === 1);
     await worker.close();
     await queue.list('done');
     await queue.obliterate();
@@ -84,7 +84,7 @@ describe('ways to a Redis', () => {
     await expect(account.info()).rejects.toThrow('NOPERM');
   });
 
-  it('TLS, with the certificates of both sides checked', async () => {
+  it('supports TLS with certificates verified on both sides', async () => {
     const { redis, port, files } = await startTlsRedis(folder());
     cleanups.push(() => redis.stop());
     expect(await roundTrip(await use(`rediss://localhost:${port}?${files}`))).toBe(2);
@@ -96,10 +96,10 @@ describe('ways to a Redis', () => {
     });
   });
 
-  it('Sentinel: workers follow when the primary is killed and a replica takes over', async () => {
+  it('supports Sentinel: workers follow when the primary is killed and a replica takes over', async () => {
     const primary = await serve();
     const replica = await serve(['--replicaof', '127.0.0.1', String(primary.port)]);
-    await until('replication', async () =>
+    await until('replication is established', async () =>
       (await replica.client.info('replication')).includes('master_link_status:up'),
     );
     const sentinel = await startSentinel(folder(), primary.port);
@@ -109,8 +109,8 @@ describe('ways to a Redis', () => {
     const seen: string[] = [];
     queue.work(async (job) => void seen.push(job.payload), { lease: 2_000, heartbeat: 300, sweep: 200 });
     await queue.add('before');
-    await until('the first job', () => seen.includes('before'));
-    await until('the sentinel to know the replica', async () => {
+    await until('the first job runs', () => seen.includes('before'));
+    await until('the sentinel knows the replica', async () => {
       const client = replica.client.duplicate({ port: sentinel.port });
       const replicas = (await client.call('SENTINEL', 'REPLICAS', 'main')) as unknown[];
       client.disconnect();
@@ -118,7 +118,7 @@ describe('ways to a Redis', () => {
     });
     await primary.down();
     await until(
-      'an add to be accepted by the new primary',
+      'the new primary accepts an add',
       () =>
         queue.add('after').then(
           () => true,
@@ -126,7 +126,7 @@ describe('ways to a Redis', () => {
         ),
       { within: 40_000 },
     );
-    await until('the job after the failover', () => seen.includes('after'), { within: 20_000 });
+    await until('the job added after the failover runs', () => seen.includes('after'), { within: 20_000 });
     expect(await replica.client.info('replication')).toContain('role:master');
   });
 });

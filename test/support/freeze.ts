@@ -3,13 +3,13 @@ import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 import { until } from './wait.js';
 
 /**
- * SIGSTOP at a moment in which the process holds no lock on the store: one that stands still within a transaction on a
- * SQLite file holds up everybody else, and no timeout of theirs can change that.
+ * Sends SIGSTOP while the process holds no lock on the store: one that is stopped within a transaction on a
+ * SQLite file blocks all others, and no timeout of theirs can change that.
  */
 export async function freeze(pid: number, url: string): Promise<void> {
-  await until('a moment outside of transactions', async () => {
+  await until('the process is outside of transactions', async () => {
     process.kill(pid, 'SIGSTOP');
-    await until('all its threads to stand still', () => threadStates(pid).every((state) => state === 'T'));
+    await until('all its threads are stopped', () => threadStates(pid).every((state) => state === 'T'));
     if (isFree(url)) return true;
     process.kill(pid, 'SIGCONT');
     return false;

@@ -7,7 +7,7 @@ declare module 'vitest' {
   }
 }
 
-/** One Redis for all test files that do not need one of their own. */
+/** One Redis for all test files that do not need their own. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const redis = await RedisServer.start();
   project.provide('redisUrl', redis.url);

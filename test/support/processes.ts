@@ -4,13 +4,13 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { until } from './wait.js';
 
-/** A real process of ours, with the lines it printed. */
+/** A real child process, with the lines it printed. */
 export class Program {
   readonly lines: string[] = [];
   readonly child: ChildProcess;
   #errors = '';
 
-  /** `within`: a command that runs the one it is given. */
+  /** `within`: a command that runs the given one. */
   constructor(name: string, setup: unknown, within: string[] = []) {
     const file = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
     const [command, ...args] = [...within, process.execPath, file, JSON.stringify(setup)];
@@ -25,7 +25,7 @@ export class Program {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
 
-  /** Waits for a line that starts so. */
+  /** Waits for a line with this prefix. */
   async line(start: string): Promise<string> {
     const found = () => {
       const line = this.lines.find((one) => one.startsWith(start));
@@ -46,7 +46,7 @@ export class Program {
     this.child.kill(signal);
   }
 
-  /** Ends it with this signal and waits for it. */
+  /** Ends it with this signal and waits for its exit. */
   async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     if (!this.running) return;
     const gone = once(this.child, 'exit');
@@ -54,7 +54,7 @@ export class Program {
     await gone;
   }
 
-  /** Waits until it ends by itself; its exit code. */
+  /** Waits until it exits by itself and returns its exit code. */
   async exit(): Promise<number | null> {
     if (this.running) await once(this.child, 'exit');
     if (this.child.exitCode !== 0 && this.child.signalCode === null) throw new Error(this.#errors);
@@ -62,13 +62,13 @@ export class Program {
   }
 }
 
-/** A command that runs another with a clock that is off. */
+/** A command that runs another one with a shifted clock. */
 export function withSkew(ms: number): string[] {
   const file = fileURLToPath(new URL('./programs/skew.mjs', import.meta.url));
   return ['env', `CRORE_TEST_SKEW=${ms}`, `NODE_OPTIONS=--import=${file}`];
 }
 
-/** Starts a worker process and waits until it works. */
+/** Starts a worker process and waits until it is ready. */
 export async function startWorker(
   setup: {
     url: string;

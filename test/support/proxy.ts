@@ -1,8 +1,8 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy on loopback that can hold replies back, swallow them, or cut the line. */
+/** A TCP proxy on loopback that can delay replies, drop them, or cut connections. */
 export class Line {
-  /** Called with every chunk from the server; false keeps it from the client. */
+  /** Called with every chunk from the server; false withholds it from the client. */
   onReply: (chunk: Buffer) => boolean | Promise<boolean> = () => true;
   /** True drops all commands of the clients. */
   deaf = false;

@@ -16,7 +16,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** A real redis-server of the test's own on a free loopback port, ended by its pid, with a client that is not ours. */
+/** A real redis-server for one test on a free loopback port, stopped by its pid, with an independent client. */
 export class RedisServer {
   private process: ChildProcess | undefined;
   readonly client: Redis;
@@ -59,7 +59,7 @@ export class RedisServer {
     await until('redis-server answers', async () => (await this.client.ping().catch(() => '')) === 'PONG');
   }
 
-  /** SIGKILL: without persistence the next start is empty. */
+  /** SIGKILL: without persistence, the next start is empty. */
   async down(): Promise<void> {
     const process = this.process;
     if (!process || process.exitCode !== null || process.signalCode !== null) return;
@@ -74,7 +74,7 @@ export class RedisServer {
     rmSync(this.dir, { recursive: true, force: true });
   }
 
-  /** How often each command came from outside since the last reset. */
+  /** How often each command was called by clients since the last reset. */
   async calls(command: string): Promise<number> {
     const info = await this.client.info('commandstats');
     return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(info)?.[1] ?? 0);
@@ -95,7 +95,7 @@ export async function startCluster(): Promise<{ url: string; nodes: RedisServer[
   for (const [i, [from, to]] of ranges.entries()) await addSlots(nodes[i]!, from, to);
   for (const node of nodes.slice(1)) await nodes[0]!.client.call('CLUSTER', 'MEET', '127.0.0.1', node.port);
   for (const { client } of nodes) {
-    await until('the cluster to stand', async () =>
+    await until('the cluster is up', async () =>
       String(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok'),
     );
   }
@@ -108,7 +108,7 @@ export async function startCluster(): Promise<{ url: string; nodes: RedisServer[
   };
 }
 
-/** One by one, as servers before 7.0 want it. */
+/** One by one, as required by servers before 7.0. */
 export async function addSlots({ client }: RedisServer, from: number, to: number): Promise<void> {
   await client.call('CLUSTER', 'ADDSLOTS', ...Array.from({ length: to - from + 1 }, (_x, i) => String(from + i)));
 }

@@ -15,7 +15,7 @@ export function makeCertificate(dir: string): { key: string; cert: string } {
   return { key, cert };
 }
 
-/** A Redis that wants a client certificate; `files` is the query of a URL that has it. */
+/** A Redis that requires a client certificate; `files` is the query of a URL that provides it. */
 export async function startTlsRedis(dir: string): Promise<{ redis: RedisServer; port: number; files: string }> {
   const { key, cert } = makeCertificate(dir);
   const port = await freePort();

@@ -1,6 +1,6 @@
 import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 
-/** A connection as an application opens it, with the library that is at hand. */
+/** A connection as an application would open it, with the library that is available. */
 export type AppDatabase = ReturnType<typeof openDatabase>;
 
 export function openApp(file: string): AppDatabase {
@@ -9,7 +9,7 @@ export function openApp(file: string): AppDatabase {
   return db;
 }
 
-/** Runs `work` in a transaction; what it throws rolls it back. */
+/** Runs `work` in a transaction, which is rolled back if it throws. */
 export function transaction<T>(db: AppDatabase, work: () => T): T {
   db.exec('BEGIN IMMEDIATE');
   try {

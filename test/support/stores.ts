@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RedisServer } from './redis.js';
 
-/** A store of its own for a test that breaks things. */
+/** A separate store for a test that breaks things. */
 export interface TestStore {
   name: string;
   url: string;

@@ -1,4 +1,4 @@
-/** Polls until `probe` yields something truthy, and returns that; fails with `what`, told at that moment, after a bounded time. */
+/** Polls until `probe` returns something truthy, and returns that; on timeout, fails with `what`. */
 export async function until<T>(
   what: string | (() => string),
   probe: () => T | Promise<T>,
@@ -14,7 +14,7 @@ export async function until<T>(
   }
 }
 
-/** Whether a process is there and running (a zombie is neither). */
+/** Whether a process exists and is running (a zombie is not). */
 export function isAlive(pid: number, read: (file: string) => string): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(read(`/proc/${pid}/status`));
@@ -23,7 +23,7 @@ export function isAlive(pid: number, read: (file: string) => string): boolean {
   }
 }
 
-/** A promise with its handles outside. */
+/** A promise with its resolve and reject functions exposed. */
 export function deferred<T = void>(): {
   promise: Promise<T>;
   resolve: (value: T) => void;

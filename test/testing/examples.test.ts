@@ -9,14 +9,14 @@ import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The name of the library that Crore uses here. */
+/** The name of the SQLite library that Crore uses here. */
 function sqliteLibrary(): string {
   const db = openDatabase(':memory:');
   const packaged = createRequire(import.meta.url)('@photostructure/sqlite').DatabaseSync;
   return db.constructor === packaged || db instanceof packaged ? '@photostructure/sqlite' : 'node:sqlite';
 }
 
-describe('what is shown to newcomers works', () => {
+describe('documented examples work', () => {
   let dir: string;
 
   beforeAll(() => {
@@ -57,7 +57,7 @@ describe('what is shown to newcomers works', () => {
   it('docs/transactions.md: both ways work as shown', () => {
     const outputs = blocks('transactions.md').map((code, i) => {
       writeFileSync(join(dir, `way${i}.mjs`), code.replace("'@photostructure/sqlite'", `'${sqliteLibrary()}'`));
-      // Newer Nodes warn of their own SQLite.
+      // Newer versions of Node print a warning about their own SQLite.
       const { status, text } = run(['--no-warnings', `way${i}.mjs`]);
       expect(status, text).toBe(0);
       return text;

@@ -18,7 +18,7 @@ describe('the testing kit', () => {
   });
   afterEach(() => kit.close());
 
-  it('runs jobs with the real engine, and drains', async () => {
+  it('runs jobs with the real engine, and drains queues', async () => {
     const queue = kit.crore.queue<number, number>('sums');
     queue.work(async ({ payload }) => payload * 2, { concurrency: 3 });
     const handles = await queue.addMany([1, 2, 3, 4].map((payload) => ({ payload })));
@@ -28,7 +28,7 @@ describe('the testing kit', () => {
     expect(kit.errors).toEqual([]);
   });
 
-  it('waits for handlers that wait for something real', async () => {
+  it('waits for handlers that wait for real I/O', async () => {
     const queue = kit.crore.queue<string, string>('real');
     queue.work(async () => {
       await new Promise((resolve) => setTimeout(resolve, 30));
@@ -39,7 +39,7 @@ describe('the testing kit', () => {
     expect(await handle.result()).toBe('done');
   });
 
-  it('keeps delayed jobs until their very moment, and no real time passes', async () => {
+  it('holds delayed jobs until exactly their time, without real time passing', async () => {
     const queue = kit.crore.queue<string>('late');
     const ran: [string, number][] = [];
     queue.work(async ({ payload }) => void ran.push([payload, kit.now]));
@@ -58,7 +58,7 @@ describe('the testing kit', () => {
     expect(kit.now).toBe(start + HOUR + 40 * 24 * HOUR);
   });
 
-  it('retries along the curve, each attempt at its own moment, the same for the same seed', async () => {
+  it('retries with backoff, each attempt exactly on time, deterministic for a seed', async () => {
     const history = async (seed: number) => {
       const own = await openTesting({ seed, patience: '10s' });
       const queue = own.crore.queue<string>('retries');
@@ -104,7 +104,7 @@ describe('the testing kit', () => {
     expect(kit.errors).toEqual([]);
   });
 
-  it('kills at once: the running handler is stopped and what it returns is ignored', async () => {
+  it('kills immediately: the running handler is aborted and its return value is ignored', async () => {
     const queue = kit.crore.queue<string, string>('now');
     const started = deferred<AbortSignal>();
     const release = deferred();
@@ -125,7 +125,7 @@ describe('the testing kit', () => {
     expect(await handle.result()).toBe('from the living');
   });
 
-  it('lets a job that kills its workers die, and its neighbours live', async () => {
+  it('declares a job dead that kills its workers, and completes the jobs next to it', async () => {
     const queue = kit.crore.queue<string>('poison');
     const handles = await queue.addMany([{ payload: 'poison' }, { payload: 'good' }, { payload: 'fine' }]);
     for (let i = 0; i < 3; i++) {
@@ -140,7 +140,7 @@ describe('the testing kit', () => {
     expect(await handles[2]!.state()).toBe('done');
   });
 
-  it('respects what a worker says about crashes', async () => {
+  it('respects the maxCrashes of a worker', async () => {
     const queue = kit.crore.queue<string>('fragile');
     const handle = await queue.add('x');
     await kit.kill(
@@ -152,7 +152,7 @@ describe('the testing kit', () => {
     expect(await handle.get()).toMatchObject({ state: 'dead', crashes: 1 });
   });
 
-  it('does not take living workers for dead, however far the clock is moved', async () => {
+  it('does not declare live workers dead, however far the clock is moved', async () => {
     const queue = kit.crore.queue<string, string>('alive');
     queue.work(async () => {
       await kit.sleep('300d');
@@ -164,7 +164,7 @@ describe('the testing kit', () => {
     await kit.advance('1d');
     expect(await handle.result()).toBe('still here');
     await kit.advance('2h');
-    expect(await handle.get()).toBeUndefined(); // done, and kept no longer than an hour
+    expect(await handle.get()).toBeUndefined(); // done, and kept for an hour at most
     expect(kit.errors).toEqual([]);
   });
 
@@ -186,7 +186,7 @@ describe('the testing kit', () => {
     expect(await handle.result()).toBe(start + 300_000);
   });
 
-  it('ends a reservation: the handler is told and the attempt has failed', async () => {
+  it('ends a reservation: the handler is aborted and the attempt fails', async () => {
     const queue = kit.crore.queue<string, string>('reserved');
     const aborted: string[] = [];
     queue.work(async (job) => {
@@ -202,7 +202,7 @@ describe('the testing kit', () => {
     expect(aborted).toEqual(['first']);
   });
 
-  it('honours unique keys, dependencies and expiry in its own time', async () => {
+  it('applies unique keys, dependencies and expiry on its own clock', async () => {
     const queue = kit.crore.queue<string>('asked');
     const one = await queue.add('one', { unique: { key: 'k', scope: 'window', ttl: '1h' } });
     expect((await queue.add('two', { unique: 'k' })).outcome).toBe('duplicate');
@@ -218,7 +218,7 @@ describe('the testing kit', () => {
     expect((await queue.add('three', { unique: 'k' })).outcome).toBe('created');
   });
 
-  it('fires schedules, each tick at its moment', async () => {
+  it('fires schedules, each tick exactly on time', async () => {
     const at: number[] = [];
     kit.crore.queue('nightly').work(async () => void at.push(kit.now));
     await kit.crore.schedule('report', '0 4 * * *', { queue: 'nightly' }, { timezone: 'UTC' });
@@ -229,7 +229,7 @@ describe('the testing kit', () => {
     expect(kit.now - at.at(-1)!).toBe(0);
   });
 
-  it('lets jobs start at the pace of their queue', async () => {
+  it('respects the limits of a queue', async () => {
     const queue = kit.crore.queue<number>('paced');
     await queue.setLimits({ rate: { count: 2, per: '1m' } });
     const at: number[] = [];
@@ -242,7 +242,7 @@ describe('the testing kit', () => {
     await kit.drain('paced');
   });
 
-  it('works on a file, for what is added in transactions of the application', async () => {
+  it('works on a file, for jobs added in transactions of the application', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'crore-kit-'));
     const own = await openTesting({ file: join(dir, 'app.db'), patience: '10s' });
     const db = openApp(join(dir, 'app.db'));
@@ -261,7 +261,7 @@ describe('the testing kit', () => {
     rmSync(dir, { recursive: true });
   });
 
-  it('takes what an outbox sends', async () => {
+  it('receives what an outbox sends', async () => {
     const db = openApp(':memory:');
     const outbox = openOutbox(db);
     const relaying = relay(db, kit.crore, { every: 5 });
@@ -274,11 +274,11 @@ describe('the testing kit', () => {
     db.close();
   });
 
-  it('says what is stuck', async () => {
+  it('reports what is stuck', async () => {
     const hasty = await openTesting({ patience: 50 });
     const queue = hasty.crore.queue<string>('stuck');
     await queue.add('a', { id: 'a' });
-    await hasty.drain(); // nobody works on it: not everybody's concern
+    await hasty.drain(); // no worker on this queue: ignored unless it is named
     await expect(hasty.drain('stuck')).rejects.toMatchObject({
       message: expect.stringContaining('nobody works on it'),
     });
@@ -291,13 +291,13 @@ describe('the testing kit', () => {
       code: 'TIMEOUT',
       message: expect.stringMatching(/queue 'stuck' has 0 ready and 1 active \('a'\)/),
     });
-    await hasty.advance('1h'); // goes on without it
+    await hasty.advance('1h'); // continues without it
     release.resolve();
     await hasty.drain('stuck');
     await hasty.close();
   });
 
-  it('refuses what makes no sense', async () => {
+  it('refuses invalid arguments', async () => {
     const refused = async (code: string, call: () => unknown) => {
       const error = await Promise.resolve()
         .then(call)

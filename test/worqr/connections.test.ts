@@ -11,7 +11,7 @@ import { startSentinel } from '../support/servers.js';
 import { until } from '../support/wait.js';
 import { LIVELY, SHORT, workshop } from './support.js';
 
-describe('ways to open a Worqr', () => {
+describe('opening a Worqr', () => {
   const { place, make, cleanups } = workshop();
   const serve = async (...args: Parameters<typeof RedisServer.start>) => {
     const redis = await RedisServer.start(...args);
@@ -30,16 +30,16 @@ describe('ways to open a Worqr', () => {
     await worqr.startWorker();
     await worqr.startWork('q');
     await worqr.enqueue('q', ['a', 'b']);
-    await until('news', () => heard.includes('work 2'));
+    await until('the work event arrives', () => heard.includes('work 2'));
     const process = await worqr.dequeue('q');
     await worqr.finishProcess(process!.id);
-    await until('the end is told', () => heard.some((news) => news.startsWith('done ') && news.includes('"a"')));
+    await until('the done event arrives', () => heard.some((news) => news.startsWith('done ') && news.includes('"a"')));
     expect(await worqr.getTasks('q')).toEqual(['b']);
     expect(await worqr.getWorkers()).toContain(worqr.getWorkerId());
     await worqr.deleteQueue('q');
   };
 
-  it('host, port and password', async () => {
+  it('supports host, port and password', async () => {
     const redis = await serve(['--requirepass', 's/e:c ret@'], { password: 's/e:c ret@' });
     const where = { host: '127.0.0.1', port: redis.port };
     await roundTrip(make({ ...where, password: 's/e:c ret@' }));
@@ -49,7 +49,7 @@ describe('ways to open a Worqr', () => {
     await expect(wrong.enqueue('q', 'a')).rejects.not.toThrow(/wrong@/);
   });
 
-  it('a URL, with the prefix in it or beside it, in memory, on a cluster', async () => {
+  it('supports a URL, with the prefix in it or as an option, in memory, and on a cluster', async () => {
     const url = inject('redisUrl');
     const [one, two] = [make(`${url}?prefix=one-${process.pid}`), make(url, { redisKeyPrefix: `two-${process.pid}` })];
     await one.enqueue('q', 'a');
@@ -71,7 +71,7 @@ describe('ways to open a Worqr', () => {
     await spread.close();
   });
 
-  it('Sentinel', async () => {
+  it('supports Sentinel', async () => {
     const redis = await serve();
     const sentinel = await startSentinel(redis.dir, redis.port);
     cleanups.push(() => sentinel.stop());
@@ -80,7 +80,7 @@ describe('ways to open a Worqr', () => {
     await worqr.close();
   });
 
-  it('connections of the application, which stay open and its own', async () => {
+  it('supports connections of the application, and leaves them open and unchanged', async () => {
     const [data, subscribe] = [client(), client({ lazyConnect: true })];
     const redisKeyPrefix = `given-${process.pid}`;
     const own: string[] = [];
@@ -92,9 +92,9 @@ describe('ways to open a Worqr', () => {
     await worqr.dequeue('q');
     const peer = make(inject('redisUrl'), { redisKeyPrefix, ...LIVELY });
     await peer.startWorker();
-    // Nobody but the main loop can beat here: three leases later the worker must still be there.
+    // Only the main thread can send heartbeats here: the worker must still be registered three leases later.
     const started = performance.now();
-    await until('three leases to pass', () => performance.now() - started > 3_000);
+    await until('three leases have passed', () => performance.now() - started > 3_000);
     expect((await peer.getWorkers()).sort()).toEqual([peer.getWorkerId(), worqr.getWorkerId()].sort());
     await worqr.close();
     expect(await peer.getTasks('q')).toEqual(['a']);
@@ -104,17 +104,17 @@ describe('ways to open a Worqr', () => {
       expect(subscribe.listenerCount(event), event).toBe(event === 'error' ? 1 : 0);
     }
     await data.publish('news of the application', 'hello');
-    await until('the message of the application', () => own.includes('hello'));
+    await until('the message of the application arrives', () => own.includes('hello'));
   });
 
-  it('one connection of the application, and one of our own beside it', async () => {
+  it('supports one connection of the application next to one of its own', async () => {
     const given = client();
     await roundTrip(make({ data: given }, { redisKeyPrefix: `half-${process.pid}` }));
     await roundTrip(make({ subscribe: client() }, { redisKeyPrefix: `other-half-${process.pid}` }));
     expect(given.status).toBe('ready');
   });
 
-  it('one connection of the application, and the other where the options say', async () => {
+  it('supports one connection of the application, and opens the other one as the options say', async () => {
     const [one, other] = [await serve(), await serve()];
     const where = { host: '127.0.0.1', port: one.port };
     const own = () => {
@@ -126,7 +126,7 @@ describe('ways to open a Worqr', () => {
     const data = own();
     await roundTrip(make({ data, ...where }));
     await roundTrip(make({ subscribe: own(), ...where }));
-    // Two of them need no address, and whoever gives one all the same is not refused.
+    // With both connections given no address is needed, but giving one is not an error.
     const both = make({ data, subscribe: own(), host: '127.0.0.1', port: other.port });
     await both.enqueue('both', 'a');
     expect(await data.llen('worqr:queues:both')).toBe(1);
@@ -146,7 +146,7 @@ describe('ways to open a Worqr', () => {
       return redis;
     };
 
-    it('works, and leaves them open and as they were', async () => {
+    it('works, and leaves them open and unchanged', async () => {
       const url = inject('redisUrl');
       const [data, subscribe] = [await connect(url), await connect(url)];
       const redisKeyPrefix = `node-redis-${version}-${process.pid}`;
@@ -161,21 +161,21 @@ describe('ways to open a Worqr', () => {
       expect([data.isReady, subscribe.isReady]).toEqual([true, true]);
     });
 
-    it('works with one of them, connected or not, and another of its own', async () => {
+    it('works with one of them, connected or not, next to a connection of its own', async () => {
       const url = inject('redisUrl');
       await roundTrip(make({ data: await connect(url) }, { redisKeyPrefix: `data-${version}-${process.pid}` }));
       const subscribe = await connect(url, false);
       await roundTrip(make({ subscribe }, { redisKeyPrefix: `subscribe-${version}-${process.pid}` }));
     });
 
-    it('settles every call while the server is gone, and goes on when it is back', async () => {
+    it('settles every call while the server is down, and continues when it is back', async () => {
       const redis = await serve();
       const worqr = make({ data: await connect(redis.url), subscribe: await connect(redis.url) }, { timeout: 500 });
       await worqr.enqueue('q', 'a');
       await redis.down();
       await expect(worqr.countQueue('q')).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
       await redis.up();
-      await until('it goes on', () =>
+      await until('calls succeed again', () =>
         worqr
           .enqueue('q', 'b')
           .then(() => true)
@@ -185,7 +185,7 @@ describe('ways to open a Worqr', () => {
     });
   });
 
-  it('tells workers of the original about tasks, cancellations and deletions', async () => {
+  it('notifies workers of the original Worqr about tasks, cancellations and deletions', async () => {
     const redis = await serve();
     const listener = redis.client.duplicate();
     cleanups.push(() => listener.disconnect());
@@ -196,16 +196,16 @@ describe('ways to open a Worqr', () => {
     await worqr.enqueue('q', ['a', 'b', 'c']);
     await worqr.cancelTasks('q', 'a');
     await worqr.deleteQueue('q');
-    await until('all three', () => heard.length === 3);
+    await until('all three messages arrive', () => heard.length === 3);
     expect(heard).toEqual(['worqr_q_work 3', 'worqr_q_cancel a', 'worqr_q_delete ']);
-    // What a producer of the original does.
+    // This is what a producer of the original Worqr does.
     await worqr.startWorker();
     await worqr.startWork('q');
     await redis.client.multi().lpush('worqr:queues:q', 'd').publish('worqr_q_work', '1').exec();
     expect((await worqr.dequeue('q'))?.task).toBe('d');
   });
 
-  it('refuses what it cannot use, before anything is opened', () => {
+  it('refuses invalid options before opening anything', () => {
     const good = client({ lazyConnect: true });
     const foreign = { isOpen: true, sendCommand: () => {}, connect: () => {}, on: () => {} };
     const bad: [() => unknown, string, RegExp][] = [
@@ -233,7 +233,7 @@ describe('ways to open a Worqr', () => {
     }
   });
 
-  it('refuses bad calls by name, before anything changes', async () => {
+  it('refuses invalid calls by name, before anything changes', async () => {
     const worqr = make(await place.sqlite());
     const bad: [Promise<unknown>, string][] = [
       [worqr.enqueue('', 'a'), 'BAD_NAME'],
@@ -253,7 +253,7 @@ describe('ways to open a Worqr', () => {
   });
 });
 
-describe('Worqr and a Redis in trouble', () => {
+describe('Worqr when Redis fails', () => {
   const { make, worker, cleanups } = workshop();
   const serve = async (...args: Parameters<typeof RedisServer.start>) => {
     const redis = await RedisServer.start(...args);
@@ -262,29 +262,29 @@ describe('Worqr and a Redis in trouble', () => {
   };
   const list = 'worqr:queues:q';
 
-  it('works what somebody else pushes on the list, and LRANGE shows what waits', async () => {
+  it('processes tasks that other clients push onto the list, and LRANGE shows the waiting ones', async () => {
     const redis = await serve();
     const { worqr, heard } = await worker(redis.url, 'q', LIVELY);
     expect(await worqr.dequeue('q')).toBeNull();
     await redis.client.lpush(list, 'from outside', 'and one more');
-    await until('news of it', () => heard.includes('work 2'));
+    await until('the work event arrives', () => heard.includes('work 2'));
     expect((await worqr.dequeue('q'))!.task).toBe('from outside');
     await worqr.enqueue('q', ['c', 'd']);
     expect(await redis.client.lrange(list, 0, -1)).toEqual(['d', 'c', 'and one more']);
   });
 
-  it('finds work whose announcement was lost', async () => {
+  it('finds work whose notification was lost', async () => {
     const redis = await serve();
     const { worqr, heard } = await worker(redis.url, 'q', LIVELY);
     const producer = make(redis.url);
     await producer.enqueue('other', 'x');
     await redis.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await redis.client.lpush(list, 'unheard');
-    await until('news of it', () => heard.includes('work 1'));
+    await until('the work event arrives', () => heard.includes('work 1'));
     expect((await worqr.dequeue('q'))!.task).toBe('unheard');
   });
 
-  it('every call settles while Redis is gone, with an error that says so, and works again afterwards', async () => {
+  it('settles every call with a clear error while Redis is down, and works again afterwards', async () => {
     const redis = await serve();
     const { worqr, heard } = await worker(redis.url, 'q', { ...LIVELY, timeout: 700 });
     await worqr.enqueue('q', 'a');
@@ -327,11 +327,11 @@ describe('Worqr and a Redis in trouble', () => {
     await worqr.startWorker();
     await worqr.startWork('q');
     await worqr.enqueue('q', 'after');
-    await until('news from the new server', () => heard.includes('work 1'));
+    await until('the work event from the new server arrives', () => heard.includes('work 1'));
     expect((await worqr.dequeue('q'))!.task).toBe('after');
   });
 
-  it('closes in bounded time while Redis is gone', async () => {
+  it('closes in bounded time while Redis is down', async () => {
     const redis = await serve();
     const { worqr } = await worker(redis.url, 'q', { ...LIVELY, timeout: 500 });
     await redis.down();
@@ -339,21 +339,21 @@ describe('Worqr and a Redis in trouble', () => {
     await expect(worqr.getQueues()).rejects.toMatchObject({ code: 'CLOSED' });
   });
 
-  it('a worker whose server came back empty learns it and can start again', async () => {
+  it('a worker notices that its server came back empty, and can start again', async () => {
     const redis = await serve();
     const { worqr } = await worker(redis.url, 'q', { ...LIVELY, timeout: 2_000 });
     const codes: string[] = [];
     worqr.on('error', (error: { code: string }) => codes.push(error.code));
     await redis.down();
     await redis.up();
-    await until('the loss to be noticed', () => codes.includes('NOT_STARTED'));
+    await until('the loss is noticed', () => codes.includes('NOT_STARTED'));
     await worqr.startWorker();
     await worqr.startWork('q');
     await worqr.enqueue('q', 'a', true);
     expect((await worqr.dequeue('q'))!.task).toBe('a');
   });
 
-  it('a dequeue whose answer was lost says so, and its task comes back', async () => {
+  it('a dequeue whose reply was lost says so, and its task returns', async () => {
     const redis = await serve();
     const line = new Line(redis.port);
     await line.listen();
@@ -367,14 +367,14 @@ describe('Worqr and a Redis in trouble', () => {
       return false;
     };
     await expect(worqr.dequeue('q')).rejects.toMatchObject({ code: 'STORE_UNCERTAIN' });
-    await until('the return', async () => (await worqr.countQueue('q')) === 2);
+    await until('the task returns', async () => (await worqr.countQueue('q')) === 2);
     expect(await worqr.getTasks('q')).toEqual(['precious', 'second']);
     const process = await worqr.dequeue('q');
     expect(process!.task).toBe('precious');
     await worqr.finishProcess(process!.id);
   });
 
-  it('forgotten scripts, a full server and a key of another type', async () => {
+  it('handles flushed scripts, a full server and a key of the wrong type', async () => {
     const redis = await serve();
     const { worqr } = await worker(redis.url, 'q', LIVELY);
     await worqr.enqueue('q', ['a', 'b', 'c'], true);
@@ -404,7 +404,7 @@ describe('Worqr and a Redis in trouble', () => {
     await worqr.stopWork('odd');
   });
 
-  it('a server that stood still for three leases takes nobody for dead', async () => {
+  it('declares no worker dead after the server was suspended for three leases', async () => {
     const redis = await serve();
     const { worqr } = await worker(redis.url, 'q', SHORT);
     const other = await worker(redis.url, 'q', SHORT);
@@ -412,7 +412,7 @@ describe('Worqr and a Redis in trouble', () => {
     const [a, b] = [await worqr.dequeue('q'), await other.worqr.dequeue('q')];
     process.kill(redis.pid, 'SIGSTOP');
     const started = performance.now();
-    await until('three leases to pass', () => performance.now() - started > 3_000);
+    await until('three leases have passed', () => performance.now() - started > 3_000);
     process.kill(redis.pid, 'SIGCONT');
     await worqr.finishProcess(a!.id);
     await other.worqr.finishProcess(b!.id);

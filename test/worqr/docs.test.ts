@@ -13,8 +13,8 @@ const run = (file: string, cwd: string, ...args: string[]) => {
   return spawnSync(process.execPath, [file, ...args], { cwd, env, encoding: 'utf8', timeout: 50_000 });
 };
 
-describe('the page about Worqr', () => {
-  it('names every method there is, and no other', () => {
+describe('the documentation of Worqr', () => {
+  it('lists exactly the existing methods', () => {
     const rows = [...page.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name!);
     const methods = Object.getOwnPropertyNames(Worqr.prototype).filter((name) => name !== 'constructor');
     expect(rows.sort()).toEqual(methods.sort());
@@ -23,7 +23,7 @@ describe('the page about Worqr', () => {
   it.each([
     ['redis', () => `${inject('redisUrl')}?prefix=worqr-docs-${process.pid}`],
     ['sqlite', () => 'sqlite:worqr.db'],
-  ])('its first piece of code works on %s', (_name, url) => {
+  ])('has a first code example that works on %s', (_name, url) => {
     const code = /```js\n([\s\S]*?)```/.exec(page)![1]!;
     const dir = mkdtempSync(join(tmpdir(), 'crore-worqr-'));
     const library = new URL('../../dist/worqr/index.js', import.meta.url).href;
@@ -41,7 +41,7 @@ describe('the page about Worqr', () => {
     expect({ stdout, status }).toEqual({ stdout: 'working on to ada\nworking on to bob\n', status: 0 });
   });
 
-  it('the example moves the connections of a killed process to the other one', () => {
+  it('has an example that moves the connections of a killed process to the other one', () => {
     const { stdout, status } = run(join(root, 'examples/persistent-tasks.mjs'), root);
     expect(status).toBe(0);
     const lines = stdout.trim().split('\n');

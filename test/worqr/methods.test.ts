@@ -9,7 +9,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
   const fresh = () => place[store]();
 
   describe('queues', () => {
-    it('enqueues one task or many, and shows them in the order they will come', async () => {
+    it('enqueues one task or many, and lists them in delivery order', async () => {
       const worqr = make(await fresh());
       await worqr.enqueue('q', 'a');
       await worqr.enqueue('q', ['b', 'c']);
@@ -21,7 +21,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect(await worqr.getTasks('empty')).toEqual([]);
     });
 
-    it('lists the queues in which something waits', async () => {
+    it('lists the queues with waiting tasks', async () => {
       const { worqr } = await worker(await fresh(), 'worked');
       await worqr.enqueue('full', 'a');
       await worqr.enqueue('worked', 'a');
@@ -48,7 +48,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       await worqr.enqueue('q', ['v', 'u'], true);
     });
 
-    it('frees a unique task when it is cancelled and when its queue is deleted', async () => {
+    it('frees a unique task when it is cancelled or its queue is deleted', async () => {
       const worqr = make(await fresh());
       await worqr.enqueue('q', ['u', 'v'], true);
       await worqr.cancelTasks('q', 'u');
@@ -58,7 +58,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect(await worqr.countQueue('q')).toBe(2);
     });
 
-    it('decides every one of a thousand concurrent unique calls', async () => {
+    it('answers each of a thousand concurrent unique calls', async () => {
       const url = await fresh();
       const instances = [make(url), make(url), make(url)];
       const calls = Array.from({ length: 1_000 }, (_x, i) => instances[i % 3]!.enqueue('q', `t${i % 10}`, true));
@@ -67,7 +67,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect((await instances[0]!.getTasks('q')).sort()).toEqual(Array.from({ length: 10 }, (_x, i) => `t${i}`));
     });
 
-    it('keeps names apart whatever characters they hold', async () => {
+    it('keeps names distinct whatever characters they contain', async () => {
       const url = await fresh();
       const odd = ['a:b', 'a_b', '{a}', '%7Ba%7D', '*', 'a\nb', '__proto__', 'constructor', 'ü 😀', 'queues', 'error'];
       const worqr = make(url, { workerId: 'w:{}*~\n' });
@@ -89,7 +89,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
   });
 
   describe('workers', () => {
-    it('have to be started, and to work on a queue', async () => {
+    it('must be started, and must start work on a queue', async () => {
       const url = await fresh();
       const worqr = make(url, { workerId: 'w1' });
       await worqr.enqueue('q', 'a');
@@ -107,7 +107,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect(await worqr.dequeue('r')).toBeNull();
     });
 
-    it('take tasks in order, each once, whoever asks and how many at once', async () => {
+    it('dequeue tasks in order, each once, whichever worker asks for however many', async () => {
       const url = await fresh();
       const [one, two] = [await worker(url, 'q'), await worker(url, 'q')];
       const tasks = Array.from({ length: 500 }, (_x, i) => `t${i}`);
@@ -120,7 +120,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect(await one.worqr.countQueue('q')).toBe(0);
     });
 
-    it('finish a process once, from any instance, and never one that is gone or never was', async () => {
+    it('finish a process once, from any instance, and never one that ended or never existed', async () => {
       const url = await fresh();
       const { worqr } = await worker(url, 'q');
       const other = make(url);
@@ -136,7 +136,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect(await worqr.getTasks('q')).toEqual(['b']);
     });
 
-    it('return tasks to the front, those given back together in their order', async () => {
+    it('return tasks to the front, those returned together in their original order', async () => {
       const { worqr } = await worker(await fresh(), 'q');
       await worqr.enqueue('q', [...'abcde']);
       const taken = [await worqr.dequeue('q'), await worqr.dequeue('q'), await worqr.dequeue('q')];
@@ -153,7 +153,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect((await worqr.dequeue('q'))!.task).toBe('a');
     });
 
-    it('can be failed by themselves and by others, and only they lose their work', async () => {
+    it('can be failed by themselves and by others, and only the failed ones lose their tasks', async () => {
       const url = await fresh();
       const [one, two] = [
         await worker(url, 'q', { ...LIVELY, workerId: 'one' }),
@@ -185,7 +185,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       await one.worqr.failWorker();
     });
 
-    it('that never expire are not cleaned up, until somebody fails them or takes over their name', async () => {
+    it('are not cleaned up if they never expire, until they are failed or their name is taken over', async () => {
       const url = await fresh();
       const forever = make(url, { workerId: 'forever', workerTimeout: -1 });
       await forever.startWorker();
@@ -203,7 +203,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect(await other.worqr.getWorkers()).toEqual([other.worqr.getWorkerId()]);
     });
 
-    it('give everything back when closed, and nothing works afterwards', async () => {
+    it('return all their tasks when closed, and refuse every call afterwards', async () => {
       const url = await fresh();
       const { worqr } = await worker(url, 'q');
       await worqr.enqueue('q', ['a', 'b']);
@@ -228,7 +228,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
   });
 
   describe('events', () => {
-    it('work comes when asked for, when tasks come, and when they come back; only to those who work', async () => {
+    it('work fires on request, for new tasks and for returned tasks, only while working on the queue', async () => {
       const url = await fresh();
       const idle: string[] = [];
       const listener = make(url);
@@ -239,15 +239,15 @@ describe.each(STORES)('Worqr on %s', (store) => {
       await worqr.requestWork('q');
       expect(heard).toEqual(['work 2', 'work 2']);
       await listener.enqueue('q', ['c', 'd', 'e']);
-      await until('news of new tasks', () => heard.includes('work 3'));
+      await until('the work event for new tasks arrives', () => heard.includes('work 3'));
       await worqr.stopProcess((await worqr.dequeue('q'))!.id);
-      await until('news of the return', () => heard.includes('work 1'));
+      await until('the work event for the returned task arrives', () => heard.includes('work 1'));
       await listener.deleteQueue('q');
-      await until('the listener to hear the end', () => idle.includes('delete'));
+      await until('the listener receives the delete event', () => idle.includes('delete'));
       expect(idle).toEqual(['delete']);
     });
 
-    it('done, cancel and delete reach every instance that listens', async () => {
+    it('done, cancel and delete reach every listening instance', async () => {
       const url = await fresh();
       const { worqr, heard } = await worker(url, 'q', { workerId: 'w1' });
       const listener = make(url);
@@ -265,12 +265,12 @@ describe.each(STORES)('Worqr on %s', (store) => {
         'delete ',
       ];
       for (const events of [heard, outside]) {
-        await until('the last event', () => events.includes('delete '));
+        await until('the last event arrives', () => events.includes('delete '));
         expect(events.filter((event) => !event.startsWith('work'))).toEqual(wanted);
       }
     });
 
-    it('a worker that hears of a cancelled task finds its processes and finishes them', async () => {
+    it('a worker that receives a cancel event can find its processes and finish them', async () => {
       const url = await fresh();
       const { worqr } = await worker(url, 'q');
       const cancelled = deferred();
@@ -290,7 +290,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
       expect(await worqr.countQueue('q')).toBe(0);
     });
 
-    it('stop with the last listener or the work, and a listener that throws hurts nobody', async () => {
+    it('stop with the last listener or the work, and a listener that throws affects nothing else', async () => {
       const url = await fresh();
       const worqr = make(url);
       const errors: string[] = [];
@@ -300,17 +300,17 @@ describe.each(STORES)('Worqr on %s', (store) => {
       };
       worqr.once('q', angry);
       await worqr.cancelTasks('q', 'a');
-      await until('the listener to be called', () => errors.includes('no thanks'));
+      await until('the listener is called', () => errors.includes('no thanks'));
       expect(worqr.listenerCount('q')).toBe(0);
       await worqr.cancelTasks('q', 'a');
       const heard: string[] = [];
       worqr.on('q', (type: string) => heard.push(type));
       await worqr.deleteQueue('q');
-      await until('news after listening anew', () => heard.includes('delete'));
+      await until('an event arrives after listening again', () => heard.includes('delete'));
       expect(errors).toEqual(['no thanks']);
     });
 
-    it('debug shows what an instance has in hand', async () => {
+    it('debug shows what an instance holds', async () => {
       const url = await fresh();
       const worqr = make(url, { debugMode: true, debugInterval: 20, workerId: 'w1' });
       await worqr.startWorker();
@@ -327,7 +327,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
     });
   });
 
-  it('binary: every byte comes back, as Buffers, in tasks and in news', async () => {
+  it('binary: tasks and events preserve every byte, as Buffers', async () => {
     const url = await fresh();
     const worqr = new Worqr<Buffer>(url, { binary: true });
     cleanups.push(() => worqr.close());
@@ -344,14 +344,14 @@ describe.each(STORES)('Worqr on %s', (store) => {
     expect(await worqr.getMatchingProcesses(all)).toEqual([process!.id]);
     await worqr.finishProcess(process!.id);
     await worqr.cancelTasks('q', all);
-    await until('both news', () => heard.some(([type]) => type === 'cancel'));
+    await until('both events arrive', () => heard.some(([type]) => type === 'cancel'));
     expect(heard.find(([type]) => type === 'cancel')![1]).toEqual(all);
     const done = JSON.parse(heard.find(([type]) => type === 'done')![1] as string) as { task: string };
     expect(Buffer.from(done.task, 'base64')).toEqual(all);
     expect(await worqr.countQueue('q')).toBe(2);
   });
 
-  it('shares a queue with workers of the engine, each task done once', async () => {
+  it('shares a queue with engine workers, each task done once', async () => {
     const url = await fresh();
     const { worqr } = await worker(url, 'q');
     const engineUrl = url;
@@ -380,7 +380,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
     const tasks = Array.from({ length: 300 }, (_x, i) => `t${i}`);
     for (const task of tasks) await (done.length % 2 ? queue.push(task) : worqr.enqueue('q', task));
     await queue.add('job');
-    await until('all to be done', () => done.length >= 300 && jobs.length === 1);
+    await until('everything is done', () => done.length >= 300 && jobs.length === 1);
     expect([...done].sort()).toEqual([...tasks].sort());
     expect(jobs).toEqual(['job']);
   });

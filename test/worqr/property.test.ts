@@ -50,7 +50,7 @@ interface Held {
   marked: boolean;
 }
 
-/** A queue in plain data. Processes stay in the list when they end: later picks of them are the stale calls. */
+/** A queue as plain data. Processes stay in the list when they end, so that later picks are stale calls. */
 class Model {
   waiting: string[] = [];
   readonly marks = new Set<string>();
@@ -92,7 +92,7 @@ describe.each(STORES)('any history of calls on %s', (store) => {
     const url = await place[store]();
     return Array.from({ length: INSTANCES }, (_x, i) => make(url, { ...LIVELY, workerId: `w${i}` }));
   };
-  /** Somebody may have failed the worker and it may not know yet: then it is started anew. */
+  /** The worker may have been failed without knowing it yet: then it is started again. */
   const ready = async (worqr: Worqr, queue: string): Promise<void> => {
     await worqr.startWorker();
     await worqr.startWork(queue).catch((error: { code: string }) => {
@@ -101,7 +101,7 @@ describe.each(STORES)('any history of calls on %s', (store) => {
     });
   };
 
-  it('one after the other: the queue is what the model says, after every step', { timeout: 600_000 }, async () => {
+  it('sequential: the queue matches the model after every step', { timeout: 600_000 }, async () => {
     const instances = await crew();
     let queues = 0;
     await fc.assert(
@@ -186,7 +186,7 @@ describe.each(STORES)('any history of calls on %s', (store) => {
     }
   }
 
-  it('all at once: every accepted task is in exactly one place', { timeout: 600_000 }, async () => {
+  it('concurrent: every accepted task is in exactly one place', { timeout: 600_000 }, async () => {
     const instances = await crew();
     let queues = 0;
     let serial = 0;
@@ -235,7 +235,7 @@ describe.each(STORES)('any history of calls on %s', (store) => {
           }
         };
         for (let i = 0; i < steps.length; i += 10) {
-          // Refusals (a stale process, a worker that was just ended) are part of the game; what counts is what is left.
+          // Refusals (a stale process, a worker that was just failed) are expected; only the final state matters.
           await Promise.allSettled(steps.slice(i, i + 10).map(act));
           const waiting = await instances[0]!.getTasks(queue);
           expect(new Set(waiting).size, 'nothing waits twice').toBe(waiting.length);

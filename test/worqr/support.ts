@@ -2,12 +2,12 @@ import { afterEach, inject } from 'vitest';
 import { Worqr, type WorqrOptions } from '../../dist/worqr/index.js';
 import { freshSqlite } from '../support/stores.js';
 
-/** One heard event: `type message`. */
+/** One received event: `type message`. */
 export type Heard = string[];
 
 let places = 0;
 
-/** Instances that are closed after each test, on stores nobody else uses. */
+/** Instances that are closed after each test, on stores of their own. */
 export function workshop() {
   const cleanups: (() => Promise<unknown> | unknown)[] = [];
   afterEach(async () => {
@@ -27,7 +27,7 @@ export function workshop() {
     cleanups.push(() => worqr.close());
     return worqr;
   };
-  /** A started worker on a queue, and what it hears of it. */
+  /** A started worker on a queue, and the events it receives. */
   const worker = async (url: string, queue: string, options: WorqrOptions = {}) => {
     const worqr = make(url, options);
     const heard: Heard = [];
@@ -41,7 +41,7 @@ export function workshop() {
 
 export const STORES = ['redis', 'sqlite'] as const;
 
-/** Looks after others often, and is itself not taken for dead on a busy machine. */
+/** Sweeps often, and is not declared dead on a busy machine. */
 export const LIVELY: WorqrOptions = { workerTimeout: 20, workerHeartbeatInterval: 150, workerCleanupInterval: 200 };
-/** A lease short enough for a test to wait for its end. */
+/** A lease short enough for a test to wait until it expires. */
 export const SHORT: WorqrOptions = { workerTimeout: 1, workerHeartbeatInterval: 200, workerCleanupInterval: 200 };

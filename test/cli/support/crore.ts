@@ -3,7 +3,7 @@ import { type Result, type Running, type StartOptions, start } from '../../ring/
 
 const BIN = fileURLToPath(new URL('../../../bin/crore', import.meta.url));
 
-/** The command line on one store. */
+/** The command line with one store. */
 export class Line {
   constructor(readonly url: string) {}
 
@@ -17,7 +17,7 @@ export class Line {
     return this.start(args, options).ended;
   }
 
-  /** Runs it and reads its lines of JSON; fails when it complains. */
+  /** Runs it and parses its lines of JSON; throws if it prints errors. */
   async json<T = Record<string, unknown>>(...args: string[]): Promise<T[]> {
     const { code, out, err } = await this.run([...args, '--json']);
     if (code !== 0 || err !== '') throw new Error(`crore ${args.join(' ')}: exit ${code}: ${err}`);
@@ -27,7 +27,7 @@ export class Line {
 
 const LINES = fileURLToPath(new URL('../../support/programs/lines.mjs', import.meta.url));
 
-/** What many command lines come to, run by one process: for those that need no store and no signals. */
+/** The results of many command lines, run by one process: for those that need no store and no signals. */
 export async function runMany(
   lines: string[][],
   options: StartOptions = {},
@@ -37,7 +37,7 @@ export async function runMany(
   return objects(out);
 }
 
-/** The objects in some lines, each of which must be one. */
+/** Parses lines that must each be one JSON object. */
 export function objects<T = Record<string, unknown>>(text: string): T[] {
   return text
     .split('\n')
@@ -45,7 +45,7 @@ export function objects<T = Record<string, unknown>>(text: string): T[] {
     .map((line) => JSON.parse(line) as T);
 }
 
-/** Pids that children told with `echo pid $$`. */
+/** Pids that children printed with `echo pid $$`. */
 export function pidsIn(text: string): number[] {
   return [...text.matchAll(/pid (\d+)/g)].map(([, pid]) => Number(pid));
 }

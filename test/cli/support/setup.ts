@@ -3,18 +3,18 @@ import { type Crore, open, type Queue } from '../../../dist/index.js';
 import type { TestStore } from '../../support/stores.js';
 import { Line } from './crore.js';
 
-/** What a test of commands works with. */
+/** What the tests of commands work with. */
 export interface Desk {
   store: TestStore;
-  /** The command line and the library on that store. */
+  /** The command line and the library on the same store. */
   line: Line;
   crore: Crore;
-  /** A queue that no other test has. */
+  /** A queue that no other test uses. */
   name: string;
   queue: Queue;
 }
 
-/** One store for the tests of this block, and before each of them a new queue; `give` is handed everything. */
+/** One store for the tests of this block, and a new queue before each of them; `give` receives everything. */
 export function setUpDesk(prefix: string, fresh: () => Promise<TestStore>, give: (desk: Desk) => void): void {
   let store: TestStore;
   let crore: Crore;

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const cache = join(root, 'test/.cache');
-/** One fetch; together they stay within what the tests allow for the first time. */
+/** One download; all of them stay within the timeout that the tests have for the first run. */
 const BOUND = 120_000;
 const GO_TOOLS = [
   'google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12',
@@ -34,7 +34,7 @@ function run(
   });
 }
 
-/** Variables under which `python` finds grpc and its generator. */
+/** Environment variables with which `python` finds grpc and its generator. */
 export async function pythonTools(python: string): Promise<Tools> {
   const version = await run(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])']);
   if (!version.ok) return { missing: `there is no Python: ${version.why}` };
@@ -49,7 +49,7 @@ export async function pythonTools(python: string): Promise<Tools> {
   const packages = ['grpcio', 'grpcio-tools'];
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--target', fresh, ...packages];
   const fetched = await run(python, pip, { timeout: BOUND });
-  // It takes its place when it is whole.
+  // It is moved into place when it is complete.
   if (fetched.ok) {
     rmSync(place, { recursive: true, force: true });
     renameSync(fresh, place);
@@ -57,7 +57,7 @@ export async function pythonTools(python: string): Promise<Tools> {
   return fetched.ok ? { env } : { missing: `pip cannot install ${packages.join(' and ')}: ${fetched.why}` };
 }
 
-/** Variables under which buf finds the generators for Go; the modules of the example are there, too. */
+/** Environment variables with which buf finds the generators for Go; the modules of the example are there, too. */
 export async function goTools(example: string): Promise<Tools> {
   const version = await run('go', ['version']);
   if (!version.ok) return { missing: `there is no Go: ${version.why}` };

@@ -3,7 +3,7 @@ import * as grpc from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { until } from '../../support/wait.js';
 
-/** A client of the lakh protocol that knows nothing of ours: grpc-js, and a proto file written from the protocol's facts. */
+/** An independent client of the lakh protocol: grpc-js and a proto file written from the protocol's facts. */
 
 const file = fileURLToPath(new URL('./lakh.proto', import.meta.url));
 const loaded = grpc.loadPackageDefinition(
@@ -11,7 +11,7 @@ const loaded = grpc.loadPackageDefinition(
 );
 const LakhClient = (loaded.lakh as grpc.GrpcObject).Lakh as grpc.ServiceClientConstructor;
 
-/** Calls of a client made from a proto file at run time have no types of their own. */
+/** Calls of a client made from a proto file at run time are untyped. */
 type Method = (...args: unknown[]) => unknown;
 
 export interface Job {
@@ -56,7 +56,7 @@ export class Lakh {
     return metadata;
   }
 
-  /** Hands jobs in; resolves when the server has answered. */
+  /** Adds jobs; resolves when the server has replied. */
   work(names: string | undefined, jobs: Iterable<JobInit>): Promise<object> {
     return new Promise((resolve, reject) => {
       const done = (error: Error | null, value: object) => (error ? reject(error) : resolve(value));
@@ -96,7 +96,7 @@ export class LakhWorker {
   readonly jobs: Job[] = [];
   status: grpc.StatusObject | undefined;
   opened = false;
-  /** Reports each job as it comes. */
+  /** Reports each job as it arrives. */
   answer: ((job: Job) => 'SUCCEEDED' | 'FAILED' | undefined) | undefined;
 
   constructor(readonly stream: grpc.ClientDuplexStream<object, Job>) {
@@ -123,7 +123,7 @@ export class LakhWorker {
   }
 
   joined(): Promise<unknown> {
-    return until('the worker to be let in', () => this.opened || this.status);
+    return until('the worker to be accepted', () => this.opened || this.status);
   }
 
   ended(): Promise<grpc.StatusObject | undefined> {

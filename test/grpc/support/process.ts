@@ -5,7 +5,7 @@ import { until } from '../../support/wait.js';
 
 const bin = fileURLToPath(new URL('../../../bin/crore', import.meta.url));
 
-/** `crore serve` as a process of its own. */
+/** `crore serve` as a separate process. */
 export class ServeProcess {
   readonly child: ChildProcess;
   out = '';

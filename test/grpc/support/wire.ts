@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** HTTP/2 by hand, for what no well-behaved client does. */
+/** Handwritten HTTP/2, for what no well-behaved client does. */
 
 export const [DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION] = [
   0, 1, 3, 4, 6, 7, 8, 9,
@@ -9,10 +9,10 @@ export const [DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, 
 export const [END_STREAM, END_HEADERS, PADDED] = [1, 4, 8];
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
-/** The setting of the window of calls, and its value. */
+/** The setting for the initial window of calls, and its value. */
 const WIDE = Buffer.from([0, 4, 0x7f, 0, 0, 0]);
 const SHUT = Buffer.from([0, 4, 0, 0, 0, 0]);
-/** How much the server may send to a call: as much as the sockets take, what the protocol allows by itself, or nothing. */
+/** How much the server may send to a call: as much as the sockets take, the default of the protocol, or nothing. */
 export type Window = 'wide' | 'default' | 'shut';
 
 export interface Frame {
@@ -31,14 +31,14 @@ export function frame(type: number, flags: number, id: number, payload: Uint8Arr
   return Buffer.concat([head, payload]);
 }
 
-/** One gRPC message with its head. */
+/** One gRPC message with its prefix. */
 export function message(bytes: Uint8Array): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(bytes.length, 1);
   return Buffer.concat([head, bytes]);
 }
 
-/** A lakh job with one arg. */
+/** A lakh job with one argument. */
 export function job(id: string, name: string, arg: string): Buffer {
   const field = (tag: number, text: string) => {
     const bytes = Buffer.from(text);
@@ -50,7 +50,7 @@ export function job(id: string, name: string, arg: string): Buffer {
   return message(Buffer.concat([field(0x0a, id), field(0x12, name), field(0x1a, arg)]));
 }
 
-/** A header block without compression. An authority of null is left out. */
+/** An uncompressed header block. An authority of null is omitted. */
 export function requestHeaders(
   path: string,
   more: Record<string, string> = {},
@@ -73,10 +73,10 @@ export function requestHeaders(
   return Buffer.concat([...first, ...rest].map(literal));
 }
 
-/** A connection that says nothing by itself but the preface, and hears whole frames. */
+/** A connection that sends nothing by itself but the preface, and parses whole frames. */
 export class Wire {
   readonly heard: Frame[] = [];
-  /** What the server allows, of the connection (0) and of calls. */
+  /** The send windows granted by the server, of the connection (0) and of calls. */
   readonly windows = new Map<number, number>([[0, 65_535]]);
   #initial = 65_535;
   #rest = Buffer.alloc(0);
@@ -105,12 +105,12 @@ export class Wire {
     this.socket.write(frame(HEADERS, END_HEADERS, id, requestHeaders(path, headers)));
   }
 
-  /** How much a call may send now. */
+  /** How many bytes a call may send now. */
   room(id: number): number {
     return Math.min(this.windows.get(0)!, this.windows.get(id)!);
   }
 
-  /** So many bytes of a call are sent by hand. */
+  /** Counts bytes of a call that were sent by hand. */
   spend(id: number, bytes: number): void {
     for (const one of [0, id]) this.windows.set(one, this.windows.get(one)! - bytes);
   }

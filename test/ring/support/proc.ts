@@ -7,7 +7,7 @@ export interface ProcessInfo {
   group: number;
 }
 
-/** What /proc knows of all processes; those that end while we look are left out. */
+/** All processes according to /proc, except those that end meanwhile. */
 export function processes(): ProcessInfo[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A shell body that ignores SIGTERM and writes the time every few milliseconds for as long as it lives. */
+/** A shell script that ignores SIGTERM and writes the time every few milliseconds while it lives. */
 export function beating(file: string): string {
   return `trap '' TERM; date +%s%3N >> ${file}; echo pid $$; while :; do date +%s%3N >> ${file}; sleep 0.01; done`;
 }

@@ -21,17 +21,17 @@ export interface StartOptions {
   /** Standard input stays open for `write`. */
   open?: boolean;
   cwd?: string;
-  /** What to run instead of bin/w8y. */
+  /** The command to run instead of bin/w8y. */
   command?: string[];
 }
 
-// What a failed test leaves running ends with its file: the wrapper by this, its children by the guard.
+// Processes left over by a failed test end with its file: the wrapper by this, its children by the guard.
 const living = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const each of living) each.kill('SIGKILL');
 });
 
-/** A started w8y with everything it has written so far. */
+/** A running w8y with everything it has written so far. */
 export class Running {
   private readonly chunks: Buffer[] = [];
   private readonly errors: Buffer[] = [];
@@ -69,19 +69,19 @@ export class Running {
     this.process.stdin?.end();
   }
 
-  /** Nobody reads its output any more. */
+  /** Closes the reading end of its output. */
   closeOutput(): void {
     this.process.stdout?.destroy();
   }
 
-  /** Waits until stdout holds the text, and gives back all of stdout. */
+  /** Waits until stdout contains the text, and returns all of stdout. */
   async says(text: string, within?: number): Promise<string> {
-    await until(`stdout says ${JSON.stringify(text)}`, () => this.written.out.includes(text), { within });
+    await until(`stdout to contain ${JSON.stringify(text)}`, () => this.written.out.includes(text), { within });
     return this.written.out;
   }
 
   async complains(text: string, within?: number): Promise<string> {
-    await until(`stderr says ${JSON.stringify(text)}`, () => this.written.err.includes(text), { within });
+    await until(`stderr to contain ${JSON.stringify(text)}`, () => this.written.err.includes(text), { within });
     return this.written.err;
   }
 }
@@ -103,7 +103,7 @@ export function alive(pid: number): boolean {
   return isAlive(pid, (file) => readFileSync(file, 'utf8'));
 }
 
-/** A folder for one test, gone at its end. */
+/** A temporary folder for one test. */
 export async function inFolder(body: (dir: string) => Promise<void>): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'ring-test-'));
   try {

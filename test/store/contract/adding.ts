@@ -4,7 +4,7 @@ import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import type { Bench } from './setup.js';
 
-/** Jobs come in, and are handed out. */
+/** Adding and claiming jobs. */
 export function testAdding(bench: Bench): void {
   const { newQueue, session, joined, claim } = bench;
   let store: Store;
@@ -13,7 +13,7 @@ export function testAdding(bench: Bench): void {
   });
 
   describe('adding and claiming', () => {
-    it('replaces a job that has ended, where asked to, and no other', async () => {
+    it('replaces only a job that has ended, and only if requested', async () => {
       const queue = newQueue();
       await joined(queue);
       const again = (id: string, payload: string) => ({ ...newJob(id), payload, replaceEnded: true });
@@ -36,7 +36,7 @@ export function testAdding(bench: Bench): void {
       expect((await mustGet(store, queue, 'ready')).payload).not.toBe('"second"');
     });
 
-    it('hands jobs out in the order they came, each once', async () => {
+    it('delivers jobs in the order they were added, each once', async () => {
       const queue = newQueue();
       await joined(queue);
       expect(await store.add(queue, [newJob('a'), newJob('b'), newJob('c')])).toEqual(
@@ -47,7 +47,7 @@ export function testAdding(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual([]);
     });
 
-    it('says whether more is waiting', async () => {
+    it('reports whether more entries are waiting', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('b')]);
@@ -65,7 +65,7 @@ export function testAdding(bench: Bench): void {
       expect(entry!.job).toMatchObject({ id: 'a', payload: '"a"', attempt: 1, createdAt: bench.now });
     });
 
-    it('accepts an id once while its record is known', async () => {
+    it('accepts an id once while its record exists', async () => {
       const queue = newQueue();
       await store.add(queue, [newJob('a')]);
       expect(await store.add(queue, [newJob('a'), newJob('b'), newJob('b')])).toEqual([
@@ -76,7 +76,7 @@ export function testAdding(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(2);
     });
 
-    it('serves higher priorities first and each priority in order', async () => {
+    it('serves higher priorities first, and each priority in order', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [
@@ -91,7 +91,7 @@ export function testAdding(bench: Bench): void {
       expect(names(await claim(queue, 9))).toEqual(['n1', 'n2', 'low']);
     });
 
-    it('keeps payloads byte for byte', async () => {
+    it('preserves payloads byte for byte', async () => {
       const queue = newQueue();
       await joined(queue);
       const bytes = Uint8Array.from({ length: 256 }, (_x, i) => i);
@@ -107,7 +107,7 @@ export function testAdding(bench: Bench): void {
       expect(entries[2]!.job!.payload).toBe('');
     });
 
-    it('keeps names apart whatever characters they hold', async () => {
+    it('keeps names distinct whatever characters they contain', async () => {
       const queue = newQueue();
       const odd = [
         `${queue}:{a}`,
@@ -136,7 +136,7 @@ export function testAdding(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(1);
     });
 
-    it('hands out nothing while paused', async () => {
+    it('delivers nothing while paused', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);
@@ -149,7 +149,7 @@ export function testAdding(bench: Bench): void {
       expect(names(await claim(queue, 1))).toEqual(['a']);
     });
 
-    it('refuses what is beyond the limits in count and bytes', async () => {
+    it('refuses jobs beyond the capacity in count and bytes', async () => {
       const queue = newQueue();
       await joined(queue);
       const outcomes = await store.add(queue, [newJob('a'), newJob('b'), newJob('c')], { count: 2 });
@@ -164,7 +164,7 @@ export function testAdding(bench: Bench): void {
   });
 
   describe('time', () => {
-    it('runs nothing before its time and promotes in order of time', async () => {
+    it('runs nothing before its time and promotes jobs in order of time', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [

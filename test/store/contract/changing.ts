@@ -5,7 +5,7 @@ import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import { until } from '../../support/wait.js';
 import { type Bench, SWEEP } from './setup.js';
 
-/** What somebody else does to a job or a queue. */
+/** Changes made to a job or a queue from outside. */
 export function testChanging(bench: Bench): void {
   const { newQueue, session, joined, claim, listening, total, finishAll } = bench;
   let store: Store;
@@ -13,8 +13,8 @@ export function testChanging(bench: Bench): void {
     ({ store } = bench);
   });
 
-  describe('cancelling and reviving', () => {
-    it('cancels a job in any state that has not ended', async () => {
+  describe('cancelling and retrying dead jobs', () => {
+    it('cancels a job in any state that is not final', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [
@@ -39,7 +39,7 @@ export function testChanging(bench: Bench): void {
       expect(await store.count(queue)).toMatchObject({ cancelled: 4, active: 1, ready: 0, scheduled: 0, blocked: 0 });
     });
 
-    it('skips a job cancelled while it waited, also when its id comes again', async () => {
+    it('skips a job cancelled while waiting, even when its id is added again', async () => {
       const queue = newQueue();
       await joined(queue);
       const spec = { keep: { done: { ms: 0, count: 0 }, dead: { ms: 0, count: 0 } } };
@@ -52,7 +52,7 @@ export function testChanging(bench: Bench): void {
       expect(seen).toEqual(['c', 'a']);
     });
 
-    it('tells the holder of a cancelled job', async () => {
+    it('notifies the holder of a cancelled job', async () => {
       const queue = newQueue();
       await joined(queue);
       const heard: string[] = [];
@@ -62,12 +62,12 @@ export function testChanging(bench: Bench): void {
       await store.add(queue, [newJob('a')]);
       const [entry] = await claim(queue, 1);
       await store.cancel(queue, ['a']);
-      await until('the cancellation is told', () => heard.length > 0);
+      await until('the cancellation signal arrives', () => heard.length > 0);
       stop();
       expect(heard).toEqual([entry!.lease.token]);
     });
 
-    it('revives dead jobs only, with fresh counts, at the back', async () => {
+    it('retries only dead jobs, with reset counts, at the back', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('p', { priority: 5 }), newJob('b')]);
@@ -81,7 +81,7 @@ export function testChanging(bench: Bench): void {
       expect(names(await claim(queue, 3))).toEqual(['p', 'b', 'a']);
     });
 
-    it('forgets everything when obliterated, and goes on afterwards', async () => {
+    it('deletes everything when a queue is obliterated, and the queue remains usable', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('b', { delay: 5 }), newJob('p', { priority: 2 })]);
@@ -100,21 +100,21 @@ export function testChanging(bench: Bench): void {
     });
   });
 
-  describe('forgetting queues', () => {
+  describe('dropping queue names', () => {
     const forgotten = async (queue: string) => {
-      bench.now += 3_600_001; // longer than any process remembers that it has used a name
+      bench.now += 3_600_001; // longer than any process caches that it has used a name
       await store.sweep(queue, SWEEP);
       return !(await store.queues()).includes(queue);
     };
 
-    it('forgets one in which nothing is and on which nobody works', async () => {
+    it('drops the name of a queue that is empty and has no workers', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);
       expect(await store.queues()).toContain(queue);
       await finishAll(queue, 1);
       await store.leave(queue, 'w1');
-      bench.now += 3_600_001; // the record of the job goes
+      bench.now += 3_600_001; // the record of the job expires
       await store.sweep(queue, SWEEP);
       expect(await forgotten(queue)).toBe(true);
       await store.add(queue, [newJob('a')]);
@@ -122,7 +122,7 @@ export function testChanging(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(1);
     });
 
-    it('keeps one that holds something, has a worker, or was told something', async () => {
+    it('keeps the name of a queue that has content, a worker or settings', async () => {
       const uses: [string, (queue: string) => Promise<unknown>][] = [
         ['a job', (queue) => store.add(queue, [newJob('a')])],
         ['a task', (queue) => store.push(queue, [Buffer.from('t')])],
@@ -140,7 +140,7 @@ export function testChanging(bench: Bench): void {
       }
     });
 
-    it('asks for nothing that would bring a queue into being', async () => {
+    it('does not create a queue when it is only read, claimed from or swept', async () => {
       const queue = newQueue();
       await store.count(queue);
       await store.get(queue, ['a']);
@@ -152,7 +152,7 @@ export function testChanging(bench: Bench): void {
       expect(await store.queues()).not.toContain(queue);
     });
 
-    it('leaves no name behind when one is obliterated', async () => {
+    it('drops the name of a queue that is obliterated', async () => {
       const queue = newQueue();
       await store.add(queue, [newJob('a')]);
       await store.obliterate(queue);
@@ -161,7 +161,7 @@ export function testChanging(bench: Bench): void {
   });
 
   describe('removing', () => {
-    it('drops the records of ended jobs and of no others', async () => {
+    it('deletes the records of ended jobs only', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [

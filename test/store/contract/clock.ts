@@ -7,7 +7,7 @@ import { type Bench, LEASE } from './setup.js';
 const HOUR = 3_600_000;
 const SECOND = 1_000;
 
-/** A clock that somebody sets. */
+/** A clock that is changed. */
 export function testClock(bench: Bench): void {
   const { newQueue, joined, session, claim } = bench;
   let store: Store;
@@ -15,7 +15,7 @@ export function testClock(bench: Bench): void {
     ({ store } = bench);
   });
 
-  /** A second passes: the living beat, and somebody looks after the queue. Returns what was found lost. */
+  /** Advances one second: live workers send heartbeats, and the queue is swept. Returns the lost entries. */
   const second = async (queue: string, ...living: string[]) => {
     bench.now += SECOND;
     for (const worker of living) expect(await store.heartbeat([session(queue, worker)])).toEqual([true]);
@@ -26,7 +26,7 @@ export function testClock(bench: Bench): void {
     );
     return names(lost);
   };
-  /** Two workers with a job each, one of which is gone; what the next seconds find lost. */
+  /** Two workers hold one job each and one worker stops; returns what later sweeps report as lost. */
   const after = async (jump: number) => {
     const queue = newQueue();
     await joined(queue, 'living');
@@ -42,20 +42,20 @@ export function testClock(bench: Bench): void {
     return found;
   };
 
-  describe('a clock that is set', () => {
-    it('forward: nobody who is there is taken for dead', async () => {
+  describe('when the clock is changed', () => {
+    it('forward: live workers are not declared dead', async () => {
       expect(await after(HOUR)).toEqual(['lost']);
     });
 
-    it('back: the work of the dead returns as soon as ever', async () => {
+    it('backward: the work of a dead worker returns without extra delay', async () => {
       expect(await after(-HOUR)).toEqual(['lost']);
     });
 
-    it('back by little: nobody who is there is taken for dead', async () => {
+    it('slightly backward: live workers are not declared dead', async () => {
       expect(await after(-LEASE + SECOND)).toEqual(['lost']);
     });
 
-    it('back: a rate does not stand still until the clock has caught up', async () => {
+    it('backward: a rate limit does not block until the clock has caught up', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.configure(queue, { limits: { rate: { count: 1, per: SECOND } } });

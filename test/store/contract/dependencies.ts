@@ -5,7 +5,7 @@ import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import { type Bench, random, SWEEP } from './setup.js';
 
-/** Jobs that wait for others. */
+/** Jobs that wait for other jobs. */
 export function testDependencies(bench: Bench): void {
   const { newQueue, joined, claim, total } = bench;
   let store: Store;
@@ -23,7 +23,7 @@ export function testDependencies(bench: Bench): void {
       expect(await store.settle(queue, [settlementOf(entry!, move)])).toEqual([true]);
       return entry!.job!.id;
     };
-    /** Across slots the news travels after the settle: wait until it has arrived. */
+    /** Across slots, the update is sent after the settle: wait until it has arrived. */
     const arrives = async (queue: string, id: string, state: string) => {
       for (let i = 0; i < 300; i++) {
         if ((await mustGet(store, queue, id)).state === state) return;
@@ -32,7 +32,7 @@ export function testDependencies(bench: Bench): void {
       expect((await mustGet(store, queue, id)).state).toBe(state);
     };
 
-    it('blocks a job until all its upstreams are done', async () => {
+    it('block a job until all its upstreams are done', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('b'), newJob('c', needs({ queue, id: 'a' }, { queue, id: 'b' }))]);
@@ -43,7 +43,7 @@ export function testDependencies(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual(['c']);
     });
 
-    it('works across queues', async () => {
+    it('work across queues', async () => {
       const [up, down] = [newQueue(), newQueue()];
       await joined(up);
       await joined(down);
@@ -56,7 +56,7 @@ export function testDependencies(bench: Bench): void {
       expect(names(await claim(down, 5))).toEqual(['d']);
     });
 
-    it('hears of an upstream in another queue that was forgotten when done, also when swept meanwhile', async () => {
+    it('resolve when an upstream in another queue is deleted on completion, even during sweeps', async () => {
       const [up, down] = [newQueue(), newQueue()];
       await joined(up);
       await store.add(up, [newJob('u', { spec: FORGETFUL_SPEC })]);
@@ -67,7 +67,7 @@ export function testDependencies(bench: Bench): void {
       await arrives(down, 'd', 'ready');
     });
 
-    it('waits again when the id of a cancelled dependent comes again', async () => {
+    it('block again when the id of a cancelled dependent is added again', async () => {
       const queue = newQueue();
       const spec = { needs: [{ queue, id: 'a', on: 'success' as const }], keep: FORGETFUL_SPEC.keep };
       await store.add(queue, [newJob('a'), newJob('b', { spec })]);
@@ -76,7 +76,7 @@ export function testDependencies(bench: Bench): void {
       expect((await mustGet(store, queue, 'b')).state).toBe('blocked');
     });
 
-    it('cancels what needs success and runs what needs an end, along the whole chain', async () => {
+    it('cancel dependents that need success and run those that need any end, along the whole chain', async () => {
       const [queue, other] = [newQueue(), newQueue()];
       await joined(queue);
       await store.add(queue, [
@@ -96,7 +96,7 @@ export function testDependencies(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual(['always']);
     });
 
-    it('cancels along a chain that goes back and forth between queues', async () => {
+    it('cancel along a chain that alternates between queues', async () => {
       const [a, b] = [newQueue(), newQueue()];
       await joined(a);
       await store.add(a, [newJob('first')]);
@@ -106,12 +106,12 @@ export function testDependencies(bench: Bench): void {
       await end(a, 'dead');
       await arrives(b, 'fourth', 'cancelled');
       expect((await mustGet(store, a, 'third')).state).toBe('cancelled');
-      // What comes after the end of all of them is answered at once, as ever.
+      // A job added after the whole chain has ended is resolved immediately.
       await store.add(a, [newJob('fifth', needs({ queue: b, id: 'fourth' }))]);
       expect((await mustGet(store, a, 'fifth')).state).toBe('cancelled');
     });
 
-    it('unblocks a job that needs thousands of another queue', async () => {
+    it('unblock a job that needs thousands of jobs of another queue', async () => {
       const [up, down] = [newQueue(), newQueue()];
       await joined(up);
       const ids = Array.from({ length: 3_000 }, (_x, i) => `u${i}`);
@@ -126,7 +126,7 @@ export function testDependencies(bench: Bench): void {
       await arrives(down, 'd', 'ready');
     });
 
-    it('tells dependents nothing when a stale report comes with others', async () => {
+    it('are not affected by stale reports in a batch', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' }))]);
@@ -137,14 +137,14 @@ export function testDependencies(bench: Bench): void {
       expect(await store.count(queue)).toMatchObject({ blocked: 1, ready: 1 });
     });
 
-    it('tells dependents of a cancelled upstream', async () => {
+    it('propagate the cancellation of an upstream', async () => {
       const queue = newQueue();
       await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' }))]);
       await store.cancel(queue, ['a']);
       expect((await mustGet(store, queue, 'b')).state).toBe('cancelled');
     });
 
-    it('looks at upstreams that have already ended', async () => {
+    it('take upstreams that have already ended into account', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('good'), newJob('bad')]);
@@ -159,7 +159,7 @@ export function testDependencies(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual(['runs', 'also']);
     });
 
-    it('refuses an unknown upstream and changes nothing', async () => {
+    it('refuse an unknown upstream without changing anything', async () => {
       const [queue, other] = [newQueue(), newQueue()];
       await store.add(queue, [newJob('a')]);
       const adding = store.add(queue, [newJob('b'), newJob('c', needs({ queue, id: 'nope' }))]);
@@ -174,7 +174,7 @@ export function testDependencies(bench: Bench): void {
       expect(await total(other)).toBe(0);
     });
 
-    it('keeps the delay of a job whose upstreams end early', async () => {
+    it('keep the delay of a job whose upstreams end early', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('b', { delay: 500, ...needs({ queue, id: 'a' }) })]);
@@ -182,7 +182,7 @@ export function testDependencies(bench: Bench): void {
       expect(await mustGet(store, queue, 'b')).toMatchObject({ state: 'scheduled', runAt: bench.now + 500 });
     });
 
-    it('releases thousands of dependents of one job', async () => {
+    it('release thousands of dependents of one job', async () => {
       const [queue, other] = [newQueue(), newQueue()];
       await joined(queue);
       await store.add(queue, [newJob('hub')]);

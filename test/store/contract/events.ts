@@ -4,7 +4,7 @@ import type { Store } from '../../../dist/store/store.js';
 import { newJob, settlementOf } from '../../support/jobs.js';
 import type { Bench } from './setup.js';
 
-/** What is written down for those who listen. */
+/** What is recorded for readers of events. */
 export function testEvents(bench: Bench): void {
   const { newQueue, joined, claim, finishAll } = bench;
   let store: Store;
@@ -18,7 +18,7 @@ export function testEvents(bench: Bench): void {
         [type, id, info].join(' ').trim(),
       );
 
-    it('are not written unless somebody asks', async () => {
+    it('are not recorded unless requested', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);
@@ -26,7 +26,7 @@ export function testEvents(bench: Bench): void {
       expect((await store.events.read(queue, '0', 10)).events).toEqual([]);
     });
 
-    it('tell the whole story of a job', async () => {
+    it('cover the whole life of a job', async () => {
       const queue = newQueue();
       await joined(queue);
       const start = await store.events.record(queue, 60_000);
@@ -67,7 +67,7 @@ export function testEvents(bench: Bench): void {
       expect(page.events[0]!.at).toBe(bench.now - 10);
     });
 
-    it('stay bounded: the newest ten thousand are kept, and who comes for older ones is told', async () => {
+    it('are bounded: the newest ten thousand are kept, and reading older ones reports a gap', async () => {
       const queue = newQueue();
       const start = await store.events.record(queue, 60_000);
       const jobs = (batch: number) => Array.from({ length: 1_000 }, (_x, i) => newJob(`${batch}-${i}`));
@@ -76,13 +76,13 @@ export function testEvents(bench: Bench): void {
       const { events, gap } = await store.events.read(queue, start, 10_000);
       expect(gap).toBe(true);
       expect(events.length).toBe(10_000);
-      // Some room for a store that drops them by the block.
+      // Leaves room for a store that drops them in blocks.
       const rest = await store.events.read(queue, events.at(-1)!.position, 1_000);
       expect(rest.events.length).toBeLessThan(200);
       expect([...events, ...rest.events].at(-1)).toMatchObject({ type: 'added', id: '10-999' });
     });
 
-    it('mark where nobody recorded, and where the position is not known any more', async () => {
+    it('report a gap where nothing was recorded and where the position is no longer known', async () => {
       const queue = newQueue();
       const start = await store.events.record(queue, 1_000);
       await store.add(queue, [newJob('a')]);

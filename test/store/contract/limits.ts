@@ -23,7 +23,7 @@ export function testPace(bench: Bench): void {
         entries.map((entry) => settlementOf(entry, how(entry.job!))),
       );
 
-    it('is remembered and can be lifted', async () => {
+    it('are stored and can be removed', async () => {
       const queue = newQueue();
       expect((await store.settings(queue)).limits).toEqual({});
       const pace = { concurrency: 3, rate: { count: 5, per: 100 }, group: { rate: { count: 1, per: 10 } } };
@@ -33,7 +33,7 @@ export function testPace(bench: Bench): void {
       expect((await store.settings(queue)).limits).toEqual({});
     });
 
-    it('lets only so many run at once, jobs and tasks together, whoever asks', async () => {
+    it('cap how many entries run at once, jobs and raw tasks together, across all workers', async () => {
       const queue = newQueue();
       await joined(queue);
       await joined(queue, 'w2');
@@ -51,7 +51,7 @@ export function testPace(bench: Bench): void {
       expect((await store.count(queue)).active).toBe(3);
     });
 
-    it('lets only so many start per interval, and says when more may', async () => {
+    it('cap how many entries start per interval, and report when more may start', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.configure(queue, { limits: { rate: { count: 3, per: 1_000 } } });
@@ -70,7 +70,7 @@ export function testPace(bench: Bench): void {
       expect(await entryNames(queue, 9)).toEqual(['j3', 'j4']);
     });
 
-    it('gives each group its turn, however noisy one is', async () => {
+    it('give each group its turn, however many jobs one group has', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [...jobs('a', 5, 'A'), ...jobs('b', 2, 'B'), ...jobs('c', 1, 'C')]);
@@ -80,7 +80,7 @@ export function testPace(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(0);
     });
 
-    it('shares between groups and jobs without one, and keeps priorities within a group', async () => {
+    it('alternate between groups and ungrouped jobs, and respect priorities within a group', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [
@@ -94,7 +94,7 @@ export function testPace(bench: Bench): void {
       expect((await entryNames(queue, 9)).sort()).toEqual(['a1', 'a2', 'n2', 'n3']);
     });
 
-    it('lets only so many of a group run, and the end of one lets the next begin', async () => {
+    it('cap how many jobs of a group run, and start the next one when one ends', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.configure(queue, { limits: { group: { concurrency: 1 } } });
@@ -115,7 +115,7 @@ export function testPace(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(2);
     });
 
-    it('frees what a dead worker held of a group', async () => {
+    it('free the group slots that a dead worker held', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.configure(queue, { limits: { concurrency: 1, group: { concurrency: 1 } } });
@@ -132,7 +132,7 @@ export function testPace(bench: Bench): void {
       expect(await entryNames(queue, 9, 'w2')).toEqual([]);
     });
 
-    it('lets only so many of a group start per interval', async () => {
+    it('cap how many jobs of a group start per interval', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.configure(queue, { limits: { group: { rate: { count: 2, per: 1_000 } } } });
@@ -146,7 +146,7 @@ export function testPace(bench: Bench): void {
       expect(await entryNames(queue, 9)).toEqual(['a2', 'a3']);
     });
 
-    it('opens groups that were at their limit when the limit is raised', async () => {
+    it('unblock groups at their limit when the limit is raised', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.configure(queue, { limits: { group: { concurrency: 1 } } });
@@ -158,7 +158,7 @@ export function testPace(bench: Bench): void {
       expect((await entryNames(queue, 9)).sort()).toEqual(['a2', 'b2']);
     });
 
-    it('serves raw tasks, jobs and groups alike, one by one', async () => {
+    it('serve raw tasks, jobs and groups equally when claiming one at a time', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [...jobs('n', 20), ...jobs('a', 20, 'A')]);
@@ -172,7 +172,7 @@ export function testPace(bench: Bench): void {
       expect({ groups: of('a'), jobs: of('n'), tasks: of('t') }).toEqual({ groups: 12, jobs: 6, tasks: 6 });
     });
 
-    it('lets resting groups go on when their rate is lifted', async () => {
+    it('let rate-limited groups continue when their rate limit is removed', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.configure(queue, { limits: { group: { rate: { count: 1, per: 3_600_000 } } } });
@@ -182,7 +182,7 @@ export function testPace(bench: Bench): void {
       expect(await entryNames(queue, 9)).toEqual(['a1']);
     });
 
-    it('shows, cancels, revives and forgets jobs of groups as any other', async () => {
+    it('allow listing, cancelling, retrying and removing jobs of groups like any other', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [

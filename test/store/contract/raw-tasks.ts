@@ -10,7 +10,7 @@ import { type Bench, LEASE } from './setup.js';
 
 const CARE = { lease: LEASE, sweep: 0, maxCrashes: 3 };
 
-/** What every store has to do with raw tasks taken by hand, told once. */
+/** The contract of every store for raw tasks claimed by hand. */
 export function testByHand(bench: Bench): void {
   const bytes = (text: string) => Buffer.from(text);
   const texts = (tasks: readonly Uint8Array[]) => tasks.map((task) => Buffer.from(task).toString());
@@ -26,8 +26,8 @@ export function testByHand(bench: Bench): void {
   const back = (queue: string, ...tokens: string[]) => bench.store.settle(queue, tokens.map(returning));
   const sweep = (queue: string) => sweepQueue({ store: bench.store, random: () => 0.5 } as never, queue, CARE);
 
-  describe('raw tasks by hand', () => {
-    it('are taken in order, once, and are gone when finished', async () => {
+  describe('raw tasks claimed by hand', () => {
+    it('are claimed in order, once, and are gone when finished', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await put(queue, 'a', 'b', 'c');
@@ -41,7 +41,7 @@ export function testByHand(bench: Bench): void {
       expect(await bench.store.count(queue)).toMatchObject({ ready: 0, active: 1 });
     });
 
-    it('keep every byte', async () => {
+    it('preserve every byte', async () => {
       const queue = bench.newQueue();
       await join(queue);
       const all = Buffer.from(Array.from({ length: 512 }, (_x, i) => i % 256));
@@ -55,7 +55,7 @@ export function testByHand(bench: Bench): void {
       expect(await raw().findLeased(queue, Buffer.from('x'))).toEqual([]);
     });
 
-    it('leave jobs of the same queue to others, and others may finish or return them', async () => {
+    it('leave the jobs of the queue to other workers, and any worker can finish or return them', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await bench.store.join(queue, 'engine', { lease: LEASE, info: '{}' });
@@ -71,7 +71,7 @@ export function testByHand(bench: Bench): void {
       expect(await take(queue, 9)).toHaveLength(1);
     });
 
-    it('go back to the front in the order they were taken, whatever the order of the calls', async () => {
+    it('return to the front in the order they were claimed, regardless of the order of the calls', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await put(queue, ...'abcdef');
@@ -83,7 +83,7 @@ export function testByHand(bench: Bench): void {
       expect(await back(queue, ...tokens)).toEqual([false, false, false, false]);
     });
 
-    it('are shown, counted, cancelled by their bytes and cleared', async () => {
+    it('can be listed, counted, cancelled by their bytes and cleared', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await bench.store.add(queue, [newJob('job')]);
@@ -104,7 +104,7 @@ export function testByHand(bench: Bench): void {
       expect(full, 'the bytes of what was removed are free').toBe(true);
     });
 
-    it('are not taken without a session, nor while the queue is paused', async () => {
+    it('cannot be claimed without a session or while the queue is paused', async () => {
       const queue = bench.newQueue();
       await put(queue, 'a');
       expect(await raw().claim({ queue, worker: 'nobody', lease: LEASE }, 1, 'n')).toEqual({
@@ -118,7 +118,7 @@ export function testByHand(bench: Bench): void {
       expect(await take(queue, 1)).toHaveLength(1);
     });
 
-    it('keep to the pace of the queue', async () => {
+    it('respect the limits of the queue', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await put(queue, ...'abcdefgh');
@@ -135,7 +135,7 @@ export function testByHand(bench: Bench): void {
       expect(await take(queue, 5)).toHaveLength(2);
     });
 
-    it('that were taken together end one by one, in any order, each once', async () => {
+    it('can be settled one by one, in any order and only once, when claimed as a task batch', async () => {
       const queue = bench.newQueue();
       await join(queue);
       const tasks = Array.from({ length: 130 }, (_x, i) => `task ${i}`);
@@ -165,7 +165,7 @@ export function testByHand(bench: Bench): void {
       expect(await bench.store.leasesOf(queue, 'w1')).toEqual([]);
     });
 
-    it('do not end by a token that somebody made up', async () => {
+    it('cannot be finished with a forged token', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await put(queue, 'a', 'b', 'c');
@@ -173,13 +173,13 @@ export function testByHand(bench: Bench): void {
       const made = ['', '7', 'a-b.c', '0.1-000.x', '2.1-001.x', '999.1-999.x'].map((token) => ({ token }));
       expect(await raw().finish(queue, made)).toEqual(made.map(() => false));
       expect((await bench.store.count(queue)).active).toBe(3);
-      // As many as there are, but one of them never was.
+      // The number of tokens matches the task batch, but one of them was never issued.
       const beyond = { token: a!.token.replace('-000.', '-030.') };
       expect(await raw().finish(queue, [a!, b!, beyond])).toEqual([true, true, false]);
       expect((await bench.store.count(queue)).active).toBe(1);
     });
 
-    it('are accepted by the thousand in one group', async () => {
+    it('can be enqueued by the thousands in one call', async () => {
       const queue = bench.newQueue();
       await join(queue);
       const many = Array.from({ length: 9_000 }, (_x, i) => `${i}`);
@@ -191,7 +191,7 @@ export function testByHand(bench: Bench): void {
   });
 
   describe('unique raw tasks', () => {
-    it('are refused while an equal unique one waits or is leased, and only then', async () => {
+    it('are refused only while an equal unique task waits or is leased', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await put(queue, 'plain');
@@ -209,7 +209,7 @@ export function testByHand(bench: Bench): void {
       expect(await putUnique(queue, 'u')).toBe(true);
     });
 
-    it('are all accepted or none, also among themselves and within one call', async () => {
+    it('are accepted all or none, even with duplicates within one call', async () => {
       const queue = bench.newQueue();
       expect(await putUnique(queue, 'a', 'b', 'a')).toBe(false);
       expect(await raw().count(queue, true)).toBe(0);
@@ -226,7 +226,7 @@ export function testByHand(bench: Bench): void {
       expect(texts(await raw().tasks(queue))).toEqual(['p', 'a', 'b', 'p', 'p', 'c']);
     });
 
-    it('keep their mark when they go back, and lose it when cancelled or cleared', async () => {
+    it('keep their unique lock when returned, and lose it when cancelled or cleared', async () => {
       const queue = bench.newQueue();
       await join(queue);
       await putUnique(queue, 'u', 'v');
@@ -243,7 +243,7 @@ export function testByHand(bench: Bench): void {
       expect(await putUnique(queue, 'v')).toBe(true);
     });
 
-    it('keep to the same rules when the engine claims and settles them', async () => {
+    it('follow the same rules when the engine claims and settles them', async () => {
       const queue = bench.newQueue();
       await bench.store.join(queue, 'engine', { lease: LEASE, info: '{}' });
       const claim = async () => (await bench.store.claim({ queue, worker: 'engine', lease: LEASE }, 1)).entries[0]!;
@@ -257,8 +257,8 @@ export function testByHand(bench: Bench): void {
     });
   });
 
-  describe('sessions that take by hand', () => {
-    it('lose their tasks raw, uncounted, to the front, in order, once, and only their own', async () => {
+  describe('sessions that claim by hand', () => {
+    it('return only their own tasks when they end: as raw tasks, to the front, in order, once', async () => {
       const queue = bench.newQueue();
       await join(queue, 'dead');
       await join(queue, 'alive');
@@ -283,7 +283,7 @@ export function testByHand(bench: Bench): void {
       expect(await putUnique(queue, 'a'), 'a return keeps the mark').toBe(false);
     });
 
-    it('can be declared dead on purpose', async () => {
+    it('can be expired explicitly', async () => {
       const queue = bench.newQueue();
       await join(queue, 'doomed');
       await put(queue, 'a', 'b');
@@ -301,7 +301,7 @@ export function testByHand(bench: Bench): void {
       expect(await raw().expireSession(queue, 'doomed')).toBe(false);
     });
 
-    it('stand on the roll under no queue that anybody sees', async () => {
+    it('can be registered without a visible queue', async () => {
       await bench.store.join('', 'member', { lease: LEASE, info: '{}', raw: true });
       expect((await bench.store.workers('')).map((worker) => worker.id)).toContain('member');
       expect(await bench.store.queues()).not.toContain('');
@@ -309,7 +309,7 @@ export function testByHand(bench: Bench): void {
     });
   });
 
-  it('news of ends name exactly what ended, with its result, whatever the size', async () => {
+  it('done events name exactly the finished tasks with their results, whatever their size', async () => {
     const queue = bench.newQueue();
     const told: string[] = [];
     const ear = raw().subscribe(queue, 'ends', (one) => {
@@ -331,7 +331,7 @@ export function testByHand(bench: Bench): void {
           .map((task, i) => ['w1', ends[from + i]!.token, task.slice(0, 8), ends[from + i]!.result].join(' '));
       await raw().finish(queue, ends.slice(1, 2));
       await raw().finish(queue, ends);
-      await until('all ends', () => told.length >= tasks.length);
+      await until('all done events', () => told.length >= tasks.length);
       expect(told.splice(0)).toEqual([...wanted(1, 2), ...wanted(0, 1), ...wanted(2, tasks.length)]);
     }
     // Results that are too large for one message.
@@ -341,12 +341,12 @@ export function testByHand(bench: Bench): void {
       queue,
       taken.map(({ token }, i) => ({ token, result: `"${i}${large}"` })),
     );
-    await until('all ends', () => told.length >= 3);
+    await until('all done events', () => told.length >= 3);
     expect(told).toEqual(['one', 'two', 'three'].map((task, i) => `w1 ${taken[i]!.token} ${task} "${i}xxxxxxxxxx`));
     ear.stop();
   });
 
-  it('news of raw tasks reach whoever listens', async () => {
+  it('task events reach every subscriber', async () => {
     const queue = bench.newQueue();
     const news: TaskEvent[] = [];
     const ears = (['news', 'ends'] as const).map((about) => raw().subscribe(queue, about, (one) => news.push(one)));
@@ -359,7 +359,7 @@ export function testByHand(bench: Bench): void {
     await back(queue, c!.token);
     await raw().remove(queue, bytes('\xff'));
     await raw().clear(queue);
-    await until('the last of the news', () => news.some(({ type }) => type === 'delete'));
+    await until('the last task event', () => news.some(({ type }) => type === 'delete'));
     for (const ear of ears) ear.stop();
     const text = <T extends { task: Uint8Array }>(one: T) => ({ ...one, task: Buffer.from(one.task).toString() });
     const shown = news.flatMap((one): unknown[] => {

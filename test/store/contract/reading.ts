@@ -6,7 +6,7 @@ import { newJob, settlementOf } from '../../support/jobs.js';
 import { until } from '../../support/wait.js';
 import type { Bench } from './setup.js';
 
-/** What one sees from outside. */
+/** What can be read from outside. */
 export function testLooking(bench: Bench): void {
   const { newQueue, joined, claim, listening, total, finishAll } = bench;
   let store: Store;
@@ -14,7 +14,7 @@ export function testLooking(bench: Bench): void {
     ({ store } = bench);
   });
 
-  describe('looking', () => {
+  describe('reading', () => {
     it('pages through every state', async () => {
       const queue = newQueue();
       await joined(queue);
@@ -46,13 +46,13 @@ export function testLooking(bench: Bench): void {
       expect(await walk('blocked', 3)).toEqual([]);
     });
 
-    it('counts nothing in a queue nobody has used', async () => {
+    it('returns zero counts for a queue that was never used', async () => {
       expect(await total('never-used')).toBe(0);
       expect(await store.get('never-used', ['a'])).toEqual([undefined]);
       expect(await store.list('never-used', { state: 'ready', limit: 5 })).toEqual({ jobs: [], cursor: undefined });
     });
 
-    it('tells of new work and of awaited ends', async () => {
+    it('signals new work and awaited ends', async () => {
       const queue = newQueue();
       await joined(queue);
       const heard: string[] = [];
@@ -65,7 +65,7 @@ export function testLooking(bench: Bench): void {
       const [entry] = await claim(queue, 1);
       await store.watchForEnd(queue, ['a']);
       await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))]);
-      await until('the end is told', () => heard.includes('finished a') && heard.includes('work'));
+      await until('the end is signalled', () => heard.includes('finished a') && heard.includes('work'));
       stop();
       expect(heard).toContain('work');
       expect(heard).toContain('finished a');
@@ -73,7 +73,7 @@ export function testLooking(bench: Bench): void {
   });
 
   describe('paging', () => {
-    it('misses nothing that stays, though what was shown is taken away between pages', async () => {
+    it('skips no job that remains, even when listed jobs are removed between pages', async () => {
       const queue = newQueue();
       await joined(queue);
       const ids = Array.from({ length: 12 }, (_x, i) => `j${String(i).padStart(2, '0')}`);
@@ -100,7 +100,7 @@ export function testLooking(bench: Bench): void {
       expect(seen.sort()).toEqual(ids);
     });
 
-    it('goes on where it was when the last job shown has gone', async () => {
+    it('continues at the right place when the last listed job is gone', async () => {
       const queue = newQueue();
       await store.add(
         queue,
@@ -112,7 +112,7 @@ export function testLooking(bench: Bench): void {
       expect(second.jobs.map((job) => job.id)).toEqual(['s4', 's5', 's6', 's7', 's8']);
     });
 
-    it('ends although an id stands in the line twice, once cancelled', async () => {
+    it('terminates when an id is in the queue twice, once cancelled', async () => {
       const queue = newQueue();
       await store.add(queue, [newJob('x')]);
       await store.cancel(queue, ['x']);
@@ -130,7 +130,7 @@ export function testLooking(bench: Bench): void {
       expect([...new Set(seen)].sort()).toEqual(['x', 'y', 'z']);
     });
 
-    it('repeats nothing where many share a time or a priority and the last one shown is gone', async () => {
+    it('repeats nothing when many jobs share a time or a priority and the last listed one is gone', async () => {
       const queue = newQueue();
       await joined(queue);
       const ids = Array.from({ length: 9 }, (_x, i) => `s${i}`);
@@ -161,7 +161,7 @@ export function testLooking(bench: Bench): void {
       expect(new Set([...page.jobs, ...others.jobs].map((job) => job.id)).size).toBe(7);
     });
 
-    it('of ended jobs goes on among the older ones, whatever has ended since', async () => {
+    it('of ended jobs continues with older ones, whatever has ended since', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(
@@ -184,7 +184,7 @@ export function testLooking(bench: Bench): void {
       expect(second.jobs.map((job) => job.id)).toEqual(['old2', 'old1', 'old0']);
     });
 
-    it('is not led astray by a cursor of somebody else’s making', async () => {
+    it('tolerates forged cursors', async () => {
       const queue = newQueue();
       await store.add(queue, [newJob('a')]);
       for (const state of STATES) {

@@ -12,7 +12,7 @@ export function testSchedules(bench: Bench, skip = false): void {
   });
 
   describe.skipIf(skip)('schedules', () => {
-    it('keeps one that says the same, replaces one that does not, and knows its ticks', async () => {
+    it('keeps an identical one, replaces a different one, and tracks its ticks', async () => {
       const queue = newQueue();
       const put = (definition: string, next: number, at = queue) =>
         store.schedules.put({ name: `tick ${queue}`, queue: at, definition, since: bench.now, next });
@@ -42,7 +42,7 @@ export function testSchedules(bench: Bench, skip = false): void {
       expect((await store.schedules.list()).filter(({ name }) => name === `tick ${queue}`)).toEqual([]);
     });
 
-    it('does not fire ahead of its own clock', async () => {
+    it('does not fire ahead of the clock of the store', async () => {
       const queue = newQueue();
       const schedule = await store.schedules.put({
         name: `early ${queue}`,
@@ -56,7 +56,7 @@ export function testSchedules(bench: Bench, skip = false): void {
       await store.schedules.remove(`early ${queue}`);
     });
 
-    it('fires a tick once, with its job, whoever asks', async () => {
+    it('fires each tick once, together with its job, whichever process asks', async () => {
       const queue = newQueue();
       const schedule = await store.schedules.put({
         name: `once ${queue}`,

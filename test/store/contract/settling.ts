@@ -14,7 +14,7 @@ export function testSettling(bench: Bench): void {
   });
 
   describe('settling', () => {
-    it('keeps a done job with its result for as long as asked', async () => {
+    it('keeps a done job with its result for the requested time', async () => {
       const queue = newQueue();
       await joined(queue);
       const spec = { keep: { done: { ms: 1_000, count: 10 }, dead: { ms: 1_000, count: 10 } } };
@@ -43,7 +43,7 @@ export function testSettling(bench: Bench): void {
       expect(await store.get(queue, ['a'])).toEqual([undefined]);
     });
 
-    it('takes a token whole or not at all', async () => {
+    it('accepts only a complete token', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);
@@ -54,7 +54,7 @@ export function testSettling(bench: Bench): void {
         const lease = { ...entry!.lease, token: one };
         const done = { ...settlementOf(entry!, finish(entry!.job!)), lease };
         const failed = { ...settlementOf(entry!, die(entry!.job!, 'x')), lease };
-        // A server may say of some that they cannot be tokens.
+        // A server may reject some of them as malformed tokens.
         const without = <T>(call: Promise<T>, nothing: T) =>
           call.catch((error) => (error.code === 'BAD_OPTION' ? nothing : Promise.reject(error)));
         const [was, token] = [[false], JSON.stringify(one)];
@@ -73,7 +73,7 @@ export function testSettling(bench: Bench): void {
       expect(await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))])).toEqual([true]);
     });
 
-    it('keeps no more ended jobs than asked, the newest', async () => {
+    it('keeps at most the requested number of ended jobs, the newest ones', async () => {
       const queue = newQueue();
       await joined(queue);
       const spec = { keep: { done: { ms: 60_000, count: 2 }, dead: { ms: 60_000, count: 1 } } };
@@ -87,7 +87,7 @@ export function testSettling(bench: Bench): void {
       expect(await store.get(queue, ['a'])).toEqual([undefined]);
     });
 
-    it('forgets a done job at once when nothing is to be kept', async () => {
+    it('deletes a done job immediately when nothing is to be kept', async () => {
       const queue = newQueue();
       await joined(queue);
       const spec = { keep: { done: { ms: 0, count: 0 }, dead: { ms: 0, count: 0 } } };
@@ -98,7 +98,7 @@ export function testSettling(bench: Bench): void {
       expect((await store.add(queue, [newJob('a')]))[0]!.outcome).toBe('created');
     });
 
-    it('forgets a whole batch of forgetful jobs, and only those whose token holds', async () => {
+    it('deletes a whole batch of jobs that are not kept, but only those with a valid token', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(
@@ -117,7 +117,7 @@ export function testSettling(bench: Bench): void {
       expect(await store.get(queue, ['a', 'b', 'c', 'd'])).toEqual(Array(4).fill(undefined));
     });
 
-    it('takes no other record along when a job that is not kept ends', async () => {
+    it('deletes no other record when a job that is not kept ends', async () => {
       const queue = newQueue();
       await joined(queue);
       const nothing = { done: { ms: 0, count: 0 }, dead: { ms: 0, count: 0 } };
@@ -135,7 +135,7 @@ export function testSettling(bench: Bench): void {
       expect((await mustGet(store, queue, 'died')).state).toBe('dead');
     });
 
-    it('lets a failed job wait, then join the back, then die', async () => {
+    it('delays a failed job, then appends it to the back, then declares it dead', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a', { spec: { attempts: 2 } }), newJob('b')]);
@@ -160,7 +160,7 @@ export function testSettling(bench: Bench): void {
       expect((await store.count(queue)).dead).toBe(1);
     });
 
-    it('returns released jobs to the front in their order, whatever the order of the reports', async () => {
+    it('returns released jobs to the front in their original order, whatever the order of the reports', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(
@@ -186,7 +186,7 @@ export function testSettling(bench: Bench): void {
       expect(names(await claim(queue, 3))).toEqual(['p1', 'p2', 'n']);
     });
 
-    it('gives back the attempt of a snoozed job', async () => {
+    it('does not charge an attempt to a snoozed job', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);
@@ -199,7 +199,7 @@ export function testSettling(bench: Bench): void {
       });
     });
 
-    it('refuses a token that is stale, used, or of another job', async () => {
+    it('refuses a token that is stale, already used, or of another job', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('b')]);
@@ -217,7 +217,7 @@ export function testSettling(bench: Bench): void {
       expect((await store.count(queue)).done).toBe(2);
     });
 
-    it('notes progress and log lines of the holder only', async () => {
+    it('records progress and log lines from the holder only', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a')]);

@@ -8,9 +8,9 @@ import { until } from '../../support/wait.js';
 export interface StoreUnderTest {
   name: string;
   open: (clock: () => number) => Promise<{ store: Store; close: () => Promise<void> }>;
-  /** Why it has no raw tasks by hand, if it has none. */
+  /** Why it does not support claiming raw tasks by hand, if it does not. */
   withoutRaw?: string;
-  /** It reads schedules and fires them by itself: tests that bring unreadable ones are not for it. */
+  /** It parses schedules and fires them itself, so tests with unparsable schedules are skipped. */
   firesSchedules?: boolean;
 }
 
@@ -18,7 +18,7 @@ export const LEASE = 10_000;
 export const SWEEP = { lease: LEASE, every: 0 };
 export const random = () => 0.5;
 
-/** A store at work, with a clock that stands still unless it is set, and what tests do with it again and again. */
+/** A running store with a clock that only moves when set, and helpers shared by the tests. */
 export type Bench = ReturnType<typeof setUpBench>;
 
 export function setUpBench({ name, open }: StoreUnderTest) {
@@ -35,7 +35,7 @@ export function setUpBench({ name, open }: StoreUnderTest) {
     (await bench.store.claim(session(queue, worker), n)).entries;
 
   const bench = {
-    /** There once the tests run. */
+    /** Set before the tests run. */
     store: undefined as unknown as Store,
     now: 1_800_000_000_000,
     newQueue: () => `q${++queues}-${name}`,
@@ -45,14 +45,14 @@ export function setUpBench({ name, open }: StoreUnderTest) {
       return session(queue, worker);
     },
     claim,
-    /** Across a network a subscription stands when `reset` says so; elsewhere it stands at once. */
+    /** Over a network, a subscription is active once `reset` arrives; elsewhere it is active immediately. */
     listening: async (queue: string, listener: (signal: Signal) => void) => {
       let stands = bench.store.maxParallelClaims === 1;
       const stop = bench.store.subscribe(queue, (signal) => {
         if (signal.type === 'reset') stands = true;
         listener(signal);
       });
-      await until('the subscription stands', () => stands);
+      await until('the subscription is active', () => stands);
       return stop;
     },
     total: async (queue: string) => {

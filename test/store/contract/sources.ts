@@ -5,7 +5,7 @@ import type { Store } from '../../../dist/store/store.js';
 import { newJob, settlementOf } from '../../support/jobs.js';
 import type { Bench } from './setup.js';
 
-/** Jobs of an ordered source. */
+/** Jobs from an ordered source. */
 export function testCarrying(bench: Bench): void {
   const { newQueue, joined, claim } = bench;
   let store: Store;
@@ -13,12 +13,12 @@ export function testCarrying(bench: Bench): void {
     ({ store } = bench);
   });
 
-  describe('carrying', () => {
+  describe('adding from a source', () => {
     const mark = (from: string, to: string, source = 's') => ({ source, from, to });
     const ids = async (queue: string) =>
       (await store.list(queue, { state: 'ready', limit: 50 })).jobs.map(({ id }) => id);
 
-    it('adds in order and moves its source, if that stands where it should', async () => {
+    it('adds jobs in order and advances the source position if it matches', async () => {
       const queue = newQueue();
       expect(await store.sources.position(queue, 's')).toBe('');
       expect(await store.sources.add(queue, [newJob('a'), newJob('b')], mark('', '2'))).toEqual([
@@ -30,7 +30,7 @@ export function testCarrying(bench: Bench): void {
       expect(await ids(queue)).toEqual(['a', 'b', 'c']);
     });
 
-    it('changes nothing when it stands elsewhere, also when the jobs are long forgotten', async () => {
+    it('changes nothing when the source position differs, even when the jobs were deleted long ago', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.sources.add(queue, [newJob('a', { spec: FORGETFUL_SPEC })], mark('', '1'));
@@ -43,7 +43,7 @@ export function testCarrying(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(0);
     });
 
-    it('keeps sources and queues apart, and remembers them when the queue is obliterated', async () => {
+    it('keeps sources and queues separate, and keeps source positions when the queue is obliterated', async () => {
       const [one, two] = [newQueue(), newQueue()];
       await store.sources.add(one, [newJob('a')], mark('', '1'));
       await store.sources.add(one, [newJob('b')], mark('', '7', 'other'));
@@ -55,7 +55,7 @@ export function testCarrying(bench: Bench): void {
       expect(await store.sources.add(one, [newJob('d')], mark('1', '2'))).toEqual([{ outcome: 'created' }]);
     });
 
-    it('does not move its source when the jobs are refused', async () => {
+    it('does not advance the source position when the jobs are refused', async () => {
       const queue = newQueue();
       const needy = newJob('a', { spec: { needs: [{ queue, id: 'nobody', on: 'success' }] } });
       await expect(store.sources.add(queue, [newJob('b'), needy], mark('', '2'))).rejects.toMatchObject({
@@ -68,7 +68,7 @@ export function testCarrying(bench: Bench): void {
       ]);
     });
 
-    it('lets one of many win', async () => {
+    it('lets exactly one of many concurrent calls succeed', async () => {
       const queue = newQueue();
       const tries = Array.from({ length: 20 }, (_x, i) => store.sources.add(queue, [newJob(`j${i}`)], mark('', '1')));
       expect((await Promise.all(tries)).filter((answer) => answer !== 'stale')).toHaveLength(1);

@@ -4,7 +4,7 @@ import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import { type Bench, random } from './setup.js';
 
-/** Raw tasks among jobs. */
+/** Raw tasks next to jobs. */
 export function testTasks(bench: Bench): void {
   const { newQueue, joined, claim, total } = bench;
   let store: Store;
@@ -13,7 +13,7 @@ export function testTasks(bench: Bench): void {
   });
 
   describe('raw tasks', () => {
-    it('hands out the very bytes, first in first out', async () => {
+    it('are delivered byte for byte, first in, first out', async () => {
       const queue = newQueue();
       await joined(queue);
       const all = Buffer.from(Uint8Array.from({ length: 256 }, (_x, i) => i));
@@ -24,7 +24,7 @@ export function testTasks(bench: Bench): void {
       expect(entries[0]!.job).toBeUndefined();
     });
 
-    it('takes turns with jobs of default priority', async () => {
+    it('take turns with jobs of default priority', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.push(
@@ -43,7 +43,7 @@ export function testTasks(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual(['t3', 't4', 'down']);
     });
 
-    it('serves both kinds when claiming one by one', async () => {
+    it('are served alongside jobs when claiming one at a time', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.push(
@@ -55,7 +55,7 @@ export function testTasks(bench: Bench): void {
       expect(firstTwo.sort()).toEqual(['j1', 't1']);
     });
 
-    it('is gone when done and back at the front when released', async () => {
+    it('are gone when done and back at the front when released', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.push(
@@ -74,7 +74,7 @@ export function testTasks(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual(['t2', 't3']);
     });
 
-    it('becomes a job with a record when it fails', async () => {
+    it('become jobs with a record when they fail', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.push(queue, [Buffer.from([0, 255, 10])]);

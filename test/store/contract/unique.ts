@@ -18,7 +18,7 @@ export function testUnique(bench: Bench): void {
       spec: { unique: { key, scope, ttl } },
     });
 
-    it('holds an alive key until the job ends', async () => {
+    it('holds a key of scope alive until the job ends', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a', unique('k', 'alive'))]);
@@ -33,7 +33,7 @@ export function testUnique(bench: Bench): void {
       expect((await store.add(queue, [newJob('b', unique('k', 'alive'))]))[0]!.outcome).toBe('created');
     });
 
-    it('frees a waiting key when the job is claimed', async () => {
+    it('frees a key of scope waiting when the job is claimed', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a', { ...unique('ключ', 'waiting') })]);
@@ -42,7 +42,7 @@ export function testUnique(bench: Bench): void {
       expect((await store.add(queue, [newJob('b', unique('ключ', 'waiting'))]))[0]!.outcome).toBe('created');
     });
 
-    it('holds a window key for its time, whatever becomes of the job', async () => {
+    it('holds a key of scope window for its whole time, whatever happens to the job', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a', unique('k', 'window', 1_000))]);
@@ -61,11 +61,11 @@ export function testUnique(bench: Bench): void {
     });
   });
 
-  describe('unique keys that change what waits', () => {
+  describe('unique keys that change a waiting job', () => {
     const job = (id: string, mode: UniqueMode, more: Partial<Unique> = {}, options: Partial<NewJob> = {}) =>
       newJob(id, { ...options, spec: { unique: { key: 'k', scope: 'alive', ttl: 0, mode, ...more } } });
 
-    it('replace gives the first its new payload and starts its delay anew', async () => {
+    it('replace updates the payload of the waiting job and restarts its delay', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [job('a', 'replace', {}, { delay: 100 })]);
@@ -87,7 +87,7 @@ export function testUnique(bench: Bench): void {
       expect(await total(queue)).toBe(1);
     });
 
-    it('replace keeps everything else of the first: options, place in line, group', async () => {
+    it('replace keeps everything else of the waiting job: options, position, group', async () => {
       const queue = newQueue();
       await joined(queue);
       const spec = {
@@ -106,7 +106,7 @@ export function testUnique(bench: Bench): void {
       expect(entry!.job).toMatchObject({ id: 'a', payload: '"new and longer"', spec });
     });
 
-    it('extend starts delay and time limit anew and leaves the payload', async () => {
+    it('extend restarts the delay and the window and keeps the payload', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [job('a', 'extend', { scope: 'window', ttl: 100 }, { delay: 50 })]);
@@ -118,7 +118,7 @@ export function testUnique(bench: Bench): void {
       expect(await claim(queue, 9)).toEqual([]);
       bench.now += 5;
       expect((await claim(queue, 9)).map((entry) => entry.job!.payload)).toEqual(['"a"']);
-      bench.now += 49; // 139 after the first, 99 after the second
+      bench.now += 49; // 139 ms after the first, 99 ms after the second
       expect(await store.add(queue, [job('c', 'keep', { scope: 'window', ttl: 100 })])).toEqual([
         { outcome: 'duplicate', id: 'a' },
       ]);
@@ -129,7 +129,7 @@ export function testUnique(bench: Bench): void {
     });
   });
 
-  it('a debounce frees the key of a former throttle, and does not put off what is due', async () => {
+  it('a debounce frees the key of an earlier throttle, and does not delay a job that is already due', async () => {
     const queue = newQueue();
     await joined(queue);
     const unique = { key: 'k', scope: 'window', ttl: 200 } as const;

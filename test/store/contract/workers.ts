@@ -4,7 +4,7 @@ import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import { type Bench, LEASE, SWEEP } from './setup.js';
 
-/** Sessions, and what becomes of the work of those who are gone. */
+/** Sessions, and what happens to the work of workers that stopped. */
 export function testWorkers(bench: Bench): void {
   const { newQueue, session, joined, claim } = bench;
   let store: Store;
@@ -13,7 +13,7 @@ export function testWorkers(bench: Bench): void {
   });
 
   describe('workers', () => {
-    it('returns the work of a dead worker to the front, in order, once', async () => {
+    it('returns the work of a dead worker to the front, in order, exactly once', async () => {
       const queue = newQueue();
       await joined(queue, 'dead');
       await joined(queue, 'alive');
@@ -45,7 +45,7 @@ export function testWorkers(bench: Bench): void {
       expect(await store.heartbeat([session(queue, 'dead')])).toEqual([false]);
     });
 
-    it('does not let a worker that was declared dead come back', async () => {
+    it('does not let a worker that was declared dead rejoin', async () => {
       const queue = newQueue();
       await joined(queue, 'late');
       await store.sweep(queue, SWEEP);
@@ -64,7 +64,7 @@ export function testWorkers(bench: Bench): void {
       expect(await store.workers(queue)).toEqual([]);
     });
 
-    it('returns raw tasks of a dead worker too', async () => {
+    it('also returns the raw tasks of a dead worker', async () => {
       const queue = newQueue();
       await joined(queue, 'dead');
       await store.sweep(queue, SWEEP);
@@ -84,7 +84,7 @@ export function testWorkers(bench: Bench): void {
       expect(names(await claim(queue, 5))).toEqual(['t1', 't2', 't3']);
     });
 
-    it('only grants time when nobody has swept for a whole lease', async () => {
+    it('extends sessions instead of ending them when no sweep ran for a whole lease', async () => {
       const queue = newQueue();
       await joined(queue, 'w1');
       await store.add(queue, [newJob('a'), newJob('r', { spec: { reservation: 100 } })]);
@@ -97,7 +97,7 @@ export function testWorkers(bench: Bench): void {
       expect(names((await store.sweep(queue, SWEEP)).lost).sort()).toEqual(['a', 'r', 'r']);
     });
 
-    it('leaves a queue alone that was just swept', async () => {
+    it('skips a queue that was swept recently', async () => {
       const queue = newQueue();
       await store.add(queue, [newJob('a', { delay: 10 })]);
       await store.sweep(queue, SWEEP);
@@ -108,7 +108,7 @@ export function testWorkers(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(1);
     });
 
-    it('tells which reservations have ended', async () => {
+    it('reports which reservations have expired', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [
@@ -127,7 +127,7 @@ export function testWorkers(bench: Bench): void {
       expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
     });
 
-    it('tells what a worker holds and who is there', async () => {
+    it('lists the workers and what each one holds', async () => {
       const queue = newQueue();
       await store.join(queue, 'w1', { lease: LEASE, info: '{"pid":1}' });
       await store.add(queue, [newJob('a'), newJob('b')]);

@@ -1,4 +1,4 @@
-// Opens a store, starts a worker and closes it again, so many times: whatever the heartbeat thread is about, it must end well.
+// Repeatedly opens a store, starts a worker and closes it: the heartbeat thread must stop cleanly at any point.
 import { open } from '../../../dist/index.js';
 
 const { url, times } = JSON.parse(process.argv[2]);
@@ -8,7 +8,7 @@ for (let i = 0; i < times; i++) {
     .queue(`brief-${i % 3}`)
     .work(() => {})
     .ready();
-  await new Promise((resolve) => setTimeout(resolve, (i * 37) % times)); // another moment of the thread's life each time
+  await new Promise((resolve) => setTimeout(resolve, (i * 37) % times)); // a different moment each time
   await crore.close();
 }
 process.stdout.write('ended\n');

@@ -1,4 +1,4 @@
-// A small disk that a queue fills until it is refused, and that gets room again. What happened is printed as one line of JSON.
+// Fills a small disk until a queue is refused, then frees space. The results are printed as one line of JSON.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { open } from '../../../dist/index.js';
@@ -23,7 +23,7 @@ const until = async (what, probe) => {
   }
 };
 
-// a worker that has a job in hand while the disk fills, and reports when it is full
+// a worker that holds a job while the disk fills, and reports it when the disk is full
 let letGo;
 const full = new Promise((resolve) => {
   letGo = resolve;
@@ -38,24 +38,24 @@ queue.work(
   { onError: (error) => void complaints.add(error.code) },
 );
 await add('held', 'x');
-await until('the job to run', () => runs.held === 1);
+await until('the job runs', () => runs.held === 1);
 
 for (let i = 0; refused.length === 0; i++) await add(`one-${i}`, 'x'.repeat(50_000));
-// what shares a turn shares a commit; and more than the page cache holds
+// concurrent adds share a commit; the large ones exceed the page cache
 await Promise.all([0, 1, 2, 3].map((i) => add(`shared-${i}`, 'x'.repeat(40_000))));
 await Promise.all(Array.from({ length: 40 }, (_x, i) => add(`large-${i}`, 'x'.repeat(900_000))));
 letGo();
-await until('a complaint', () => complaints.size > 0);
+await until('an error is reported', () => complaints.size > 0);
 const seen = { counts: await queue.count(), jobs: await listed(), complaints: [...complaints] };
 
-// longer than the worker's lease, and than it tries to report: it has to come back by itself
+// longer than the lease of the worker and its attempts to report: it has to recover by itself
 await new Promise((resolve) => setTimeout(resolve, stay));
 rmSync(ballast);
-await until('an add to be accepted', async () => {
+await until('an add is accepted', async () => {
   await add('after', 'x');
   return accepted.includes('after');
 });
-await until('all of them done', async () => (await queue.count()).done === accepted.length);
+await until('all jobs are done', async () => (await queue.count()).done === accepted.length);
 console.log(JSON.stringify({ accepted, refused, seen, runs }));
 await crore.close();
 

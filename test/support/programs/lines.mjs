@@ -1,4 +1,4 @@
-// Runs many command lines of crore in one process, one after the other, and prints what each came to as a line of JSON.
+// Runs many crore command lines in one process, one after the other, and prints each result as a line of JSON.
 import { main } from '../../../dist/cli/main.js';
 
 const real = process.stdout.write.bind(process.stdout);

@@ -1,4 +1,4 @@
-// Adds jobs from a process of its own and prints each id once it was accepted.
+// Adds jobs from its own process and prints each id once it is accepted.
 import { open } from '../../../dist/index.js';
 
 const { url, queue, prefix, count, each = 1 } = JSON.parse(process.argv[2]);

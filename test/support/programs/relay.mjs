@@ -1,4 +1,4 @@
-// A relay in a process of its own. It prints `ready` once it runs.
+// A relay in its own process. It prints `ready` once it runs.
 import { open } from '../../../dist/index.js';
 import { relay } from '../../../dist/outbox/index.js';
 import { openDatabase } from '../../../dist/store/sqlite/file/driver.js';

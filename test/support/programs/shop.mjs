@@ -1,4 +1,4 @@
-// An application that writes an order and its job in one transaction, again and again, until it is killed. Every fifth
+// An application that repeatedly writes an order and its job in one transaction, until it is killed. Every fifth
 // transaction is rolled back.
 import { open } from '../../../dist/index.js';
 import { openDatabase } from '../../../dist/store/sqlite/file/driver.js';

@@ -1,4 +1,4 @@
-// Loaded before a program: the clock of its process, threads included, is off by so many milliseconds. The monotonic one is not.
+// Preloaded: shifts the wall clock of the process, threads included, by some milliseconds, but not the monotonic one.
 const skew = Number(process.env.CRORE_TEST_SKEW);
 const RealDate = Date;
 

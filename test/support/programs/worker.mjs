@@ -1,5 +1,5 @@
-// A worker in a process of its own. It prints one line per event: `ready`, `start ID ATTEMPT`, `end ID`, `aborted ID`.
-// In the modes `spin`, `poison` and `hold` only jobs of that name are special; one to hold lasts until its signal is aborted.
+// A worker in its own process. It prints one line per event: `ready`, `start ID ATTEMPT`, `end ID`, `aborted ID`.
+// The modes `spin`, `poison` and `hold` affect only jobs with that payload; `hold` runs until its signal is aborted.
 import { once } from 'node:events';
 import { open } from '../../../dist/index.js';
 

@@ -1,4 +1,4 @@
-// A Worqr worker in a process of its own. Modes: `hold` takes so many tasks and keeps them; `work` finishes what it takes.
+// A Worqr worker in its own process. Modes: `hold` takes some tasks and keeps them; `work` finishes what it takes.
 // It prints one line per event: `ready`, `held TASK`, `done TASK`, `lost CODE`; a line on stdin finishes what it holds
 // and prints `finished TASK` or `refused TASK CODE`.
 import { createInterface } from 'node:readline';
