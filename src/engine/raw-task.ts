@@ -36,12 +36,12 @@ export function settlementOf(
   now: () => number,
 ): Settlement {
   const { spec, priority } = job ?? CLAIMED_TASK;
-  const settlement: Settlement = { lease, move: outcome, spec, priority };
+  const settlement: Settlement = { lease, outcome: outcome, spec, priority };
   if (job || outcome.to === 'done' || outcome.to === 'ready') return settlement;
   return { ...settlement, record: taskRecord(task!, now()) };
 }
 
 /** The only way to return a lease: to the front of the queue, as if the entry had not been claimed. */
 export function returnLease({ lease, job = CLAIMED_TASK }: Leased): Settlement {
-  return { lease, move: release(job), spec: job.spec, priority: job.priority };
+  return { lease, outcome: release(job), spec: job.spec, priority: job.priority };
 }

@@ -27,13 +27,13 @@ function decide(engine: Engine, entry: LostEntry, policy: SweepPolicy): Settleme
   const { lease } = entry;
   if (entry.job) {
     const { job } = entry;
-    return { lease, move: decideJob(engine, entry, job, policy), spec: job.spec, priority: job.priority };
+    return { lease, outcome: decideJob(engine, entry, job, policy), spec: job.spec, priority: job.priority };
   }
   if (entry.raw || lease.worker.startsWith(SERVER_SESSION)) return returnLease({ lease });
   // The crash has to be recorded, even when the task goes back to the queue.
   const record = taskRecord(entry.task, engine.store.now());
   const { spec, priority } = CLAIMED_TASK;
-  return { lease, move: lose(CLAIMED_TASK, policy.maxCrashes, lease.worker), spec, priority, record };
+  return { lease, outcome: lose(CLAIMED_TASK, policy.maxCrashes, lease.worker), spec, priority, record };
 }
 
 function decideJob(engine: Engine, { lease, why }: LostEntry, job: Job, policy: SweepPolicy): Outcome {

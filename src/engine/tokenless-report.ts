@@ -56,7 +56,7 @@ export function failure(
   const move = fail(job, REPORTED, { random });
   return {
     lease,
-    move: move.to === 'scheduled' ? { ...move, answered: true } : move,
+    outcome: move.to === 'scheduled' ? { ...move, answered: true } : move,
     spec: job.spec,
     priority: job.priority,
   };

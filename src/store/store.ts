@@ -183,7 +183,7 @@ export interface Claim {
 
 export interface Settlement {
   lease: Lease;
-  move: Outcome;
+  outcome: Outcome;
   spec: Spec;
   priority: number;
   /** The record to create for a raw task that fails. */

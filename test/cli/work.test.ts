@@ -1,10 +1,10 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { inFolder } from '../ring/support/w8y.js';
 import { RedisServer } from '../support/redis.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
-import { objects } from './support/crore.js';
+import { Line, objects } from './support/crore.js';
 import { type Desk, setUpDesk } from './support/setup.js';
 
 const STORES: [string, () => Promise<TestStore>][] = [
@@ -30,6 +30,19 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
   const drain = (args: string[], input?: string) => line.run(['work', name, '--drain', '-q', ...args], { input });
   const states = async (...ids: string[]) =>
     Promise.all(ids.map(async (id) => (await queue.get(id))?.state ?? 'missing'));
+
+  once('ends with exit code 69 when the database file is deleted', async () => {
+    await inFolder(async (dir) => {
+      const own = new Line(`sqlite:${join(dir, 'own.db')}`);
+      expect((await own.run(['push', 'q', '1'])).code).toBe(0);
+      const running = own.start(['work', 'q', '--', 'echo', 'started']);
+      await running.says('started');
+      for (const suffix of ['', '-wal', '-shm']) rmSync(join(dir, `own.db${suffix}`), { force: true });
+      const { code, err } = await running.ended;
+      expect(code).toBe(69);
+      expect(err).toContain('deleted');
+    });
+  });
 
   it('replaces {} with the payload wherever it occurs, and never uses a shell', async () => {
     const odd = '$(touch /tmp/x) `id` "\' * \\ $& %s\n{}';

@@ -117,7 +117,7 @@ describe('responses are limited in bytes before they are in memory', () => {
     const { entries } = await server.store.claim(session, 40);
     const settlements = entries.map(({ lease, job }) => {
       const { spec, priority } = job!;
-      return { lease, move: die(job!, 'no'), spec, priority };
+      return { lease, outcome: die(job!, 'no'), spec, priority };
     });
     await server.store.settle('q', settlements);
     server.read.bytes = 0;

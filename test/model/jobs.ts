@@ -140,7 +140,7 @@ function outcome(entry: Entry, how: How, record: NewJob): Settlement {
   const needsRecord = entry.task !== undefined && how !== 'done' && how !== 'release';
   return {
     lease: entry.lease,
-    move: moves[how](),
+    outcome: moves[how](),
     spec: entry.job?.spec ?? DEFAULT_SPEC,
     priority: entry.job?.priority ?? 0,
     record: needsRecord ? record : undefined,
@@ -149,8 +149,8 @@ function outcome(entry: Entry, how: How, record: NewJob): Settlement {
 
 function judged(entry: LostEntry): Settlement {
   if (!entry.job)
-    return { lease: entry.lease, move: { to: 'ready', attempt: 0, crashes: 0 }, spec: DEFAULT_SPEC, priority: 0 };
+    return { lease: entry.lease, outcome: { to: 'ready', attempt: 0, crashes: 0 }, spec: DEFAULT_SPEC, priority: 0 };
   const { job } = entry;
   const move = entry.why === 'worker' ? lose(job, 2, 'x') : fail(job, 'late', { random: () => 0, delay: 60 });
-  return { lease: entry.lease, move, spec: job.spec, priority: job.priority };
+  return { lease: entry.lease, outcome: move, spec: job.spec, priority: job.priority };
 }

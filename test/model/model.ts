@@ -230,7 +230,7 @@ export class Model {
       );
       if (at < 0) return false;
       const [held] = this.#held.splice(at, 1);
-      const { move, record } = settlement;
+      const { outcome: move, record } = settlement;
       let { job } = held!.entry;
       if (job) freed.push(job);
       if (!job) this.tasks.unlock(held!.entry.task!, held!.lease.token, move.to === 'ready' && !record);

@@ -80,6 +80,7 @@ describe('connecting to Redis', () => {
     await queue.list('done');
     await queue.obliterate();
     const account = redis.client.duplicate({ username: 'crore', password: 'pw' });
+    account.on('error', () => {});
     cleanups.push(() => account.disconnect());
     await expect(account.info()).rejects.toThrow('NOPERM');
   });

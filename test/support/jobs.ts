@@ -10,7 +10,7 @@ export function newJob(id: string, options: Partial<Omit<NewJob, 'spec'>> & { sp
 
 export function settlementOf(entry: Entry, move: Outcome, record?: NewJob): Settlement {
   const job = entry.job;
-  return { lease: entry.lease, move, spec: job?.spec ?? DEFAULT_SPEC, priority: job?.priority ?? 0, record };
+  return { lease: entry.lease, outcome: move, spec: job?.spec ?? DEFAULT_SPEC, priority: job?.priority ?? 0, record };
 }
 
 /** Ids of jobs and texts of tasks, in order. */

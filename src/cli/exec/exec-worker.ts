@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { ERRORS, isCroreError } from '../../errors.js';
 import type { ActiveJob, Crore, Queue, Worker, WorkOptions } from '../../index.js';
 import { OrphanGuard } from '../../process/orphan-guard.js';
 import { printable } from '../output.js';
@@ -51,13 +52,21 @@ export class ExecWorker {
     });
   }
 
+  /** A store that is gone does not come back: the worker ends with its error's exit code. */
+  #onError(error: Error, what: string): void {
+    this.events.trouble(`${what}: ${error.message}`);
+    if (!isCroreError(error) || error.code !== 'STORE_GONE') return;
+    this.#code = ERRORS.STORE_GONE.exit;
+    this.#stop();
+  }
+
   /** Resolves with the exit code when all children are gone and their jobs are settled or returned. */
   async run(): Promise<number> {
     const { work, grace } = this.settings;
     const worker = this.#queue.work((job) => this.#serve(job), {
       ...work,
       grace: grace + MARGIN,
-      onError: (error, what) => this.events.trouble(`${what}: ${error.message}`),
+      onError: (error, what) => this.#onError(error, what),
     });
     this.#worker = worker;
     if (this.settings.until !== 'told') void this.#watchForEnd(worker);

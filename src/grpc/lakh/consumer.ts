@@ -232,7 +232,7 @@ export class Consumer implements JobReceiver {
     const report = { id: result.id, ok: result.ok };
     const { lease, job } = held;
     if (result.ok) {
-      dispatcher.reporter.settle({ lease, move: finish(job), spec: job.spec, priority: job.priority, report });
+      dispatcher.reporter.settle({ lease, outcome: finish(job), spec: job.spec, priority: job.priority, report });
     } else {
       dispatcher.reporter.settle({ ...failure(job, this.context.engine.random), report });
     }

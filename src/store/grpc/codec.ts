@@ -324,7 +324,7 @@ export function toMove(move: pb.Move | undefined): Outcome {
   }
 }
 
-export function fromSettlement({ lease, move, spec, priority, record }: Settlement): pb.Settlement {
+export function fromSettlement({ lease, outcome: move, spec, priority, record }: Settlement): pb.Settlement {
   return create(pb.SettlementSchema, {
     lease: fromLease(lease),
     move: fromMove(move),
@@ -338,7 +338,7 @@ export function toSettlement(settlement: pb.Settlement, queue: string): Settleme
   const { lease, move, options, priority, record } = settlement;
   return {
     lease: toLease(lease),
-    move: toMove(move),
+    outcome: toMove(move),
     spec: toSpec(options, queue),
     priority,
     record: record && toRecord(record, queue),

@@ -380,5 +380,5 @@ export function testByHand(bench: Bench): void {
 const COUNTS = { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
 
 function returning(token: string): Settlement {
-  return { lease: { worker: '', token }, move: release(COUNTS), spec: DEFAULT_SPEC, priority: 0 };
+  return { lease: { worker: '', token }, outcome: release(COUNTS), spec: DEFAULT_SPEC, priority: 0 };
 }

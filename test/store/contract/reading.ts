@@ -37,7 +37,8 @@ export function testLooking(bench: Bench): void {
       expect(await walk('ready', 2)).toEqual(['hi', 'n0', 'n1', 'n2', 'n3', 'n4', 'lo']);
       expect(await walk('scheduled', 2)).toEqual(['s0', 's1', 's2']);
       const entries = await claim(queue, 4);
-      expect((await walk('active', 2)).sort()).toEqual(['hi', 'n0', 'n1', 'n2']);
+      // Redis walks a hash here, and shows a field twice when the hash grows or shrinks between two pages.
+      expect([...new Set(await walk('active', 2))].sort()).toEqual(['hi', 'n0', 'n1', 'n2']);
       await store.settle(
         queue,
         entries.map((entry) => settlementOf(entry, die(entry.job!, 'x'))),

@@ -95,7 +95,7 @@ export function capacityText(limit: number | undefined): string {
 export function settleArguments(settlements: readonly Settlement[], now: string, createdAt: number): Arg[] {
   const args: Arg[] = [now];
   for (const settlement of settlements) {
-    const { lease, move, record } = settlement;
+    const { lease, outcome: move, record } = settlement;
     const id = record?.id ?? lease.id ?? '';
     args.push(
       lease.worker,
@@ -111,12 +111,12 @@ export function settleArguments(settlements: readonly Settlement[], now: string,
   return args;
 }
 
-function errorText(move: Exclude<Settlement['move'], { to: 'done' }>): string {
+function errorText(move: Exclude<Settlement['outcome'], { to: 'done' }>): string {
   return (move.to === 'scheduled' ? storedError(move.error, move.answered) : move.error) ?? '';
 }
 
 /** Number, keep-count and unique key. */
-function pushTail(args: Arg[], { move, spec }: Settlement): void {
+function pushTail(args: Arg[], { outcome: move, spec }: Settlement): void {
   switch (move.to) {
     case 'scheduled':
       args.push(String(move.delay), '0', '');
@@ -142,7 +142,7 @@ export function doneArguments(settlements: readonly Settlement[], now: string): 
   const ids = new Set<string>();
   let group = -1;
   let size = 0;
-  for (const { lease, move, spec, priority } of settlements) {
+  for (const { lease, outcome: move, spec, priority } of settlements) {
     if (move.to !== 'done' || lease.id === undefined || spec.keep.done !== keep || spec.unique) return undefined;
     const counts = `${move.attempt} ${move.crashes} ${priority}`;
     if (group < 0 || move.result !== undefined || args[group + 1] !== '' || args[group] !== counts) {
@@ -161,7 +161,7 @@ export function doneArguments(settlements: readonly Settlement[], now: string): 
 /** For a batch of raw tasks that are done. */
 export function doneTaskArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
   const tokens: Arg[] = [];
-  for (const { lease, move } of settlements) {
+  for (const { lease, outcome: move } of settlements) {
     if (move.to !== 'done' || lease.id !== undefined) return undefined;
     tokens.push(lease.token);
   }

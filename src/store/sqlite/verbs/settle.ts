@@ -101,7 +101,7 @@ class Settling {
     const claims = new Map<string, { nonce: string; attempt: number; rows: number[] }>();
     const groups: string[] = [];
     const ended: Settling['ended'] = [];
-    for (const { lease, move, spec } of settlements) {
+    for (const { lease, outcome: move, spec } of settlements) {
       const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
       if (!simple || spec.keep.done !== keep || spec.unique) return undefined;
       const { attempt, n, nonce } = splitToken(lease.token);
@@ -141,7 +141,7 @@ class Settling {
     return Number(changes);
   }
 
-  #settleJob({ lease, move, spec }: Settlement, row: Row): void {
+  #settleJob({ lease, outcome: move, spec }: Settlement, row: Row): void {
     const { tables, counters } = this;
     const n = row.n as number;
     counters.event(this.now, eventOf(move), lease.id!, 'error' in move ? move.error : '');
@@ -182,7 +182,7 @@ class Settling {
   }
 
   #settleTask(settlement: Settlement, row: Row): void {
-    const { lease, move, record } = settlement;
+    const { lease, outcome: move, record } = settlement;
     const { tables, counters } = this;
     const n = row.n as number;
     if (move.to === 'ready' && !record) {
