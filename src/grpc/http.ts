@@ -8,7 +8,7 @@ import { authorityOf, isOfThisMachine, pathOf } from './http2/request-target.js'
 import type { RpcHandlers } from './rpc-handlers.js';
 
 export interface HttpSetup {
-  dispatcher: RpcHandlers;
+  rpcHandlers: RpcHandlers;
   admits: (path: string, headers: IncomingMessage['headers']) => boolean;
   /** Whether the store answers and the server accepts calls. */
   isReady: () => Promise<boolean>;
@@ -43,12 +43,12 @@ export function httpServer(setup: HttpSetup): HttpServer {
   };
   const turns = new Turns();
   const handle = (request: IncomingMessage, response: ServerResponse) => {
-    turns
-      .next(request.socket, response, () => answer(setup, request, response, budgetOf))
-      .catch((error) => {
+    turns.take(request.socket, response, () => {
+      answer(setup, request, response, budgetOf).catch((error) => {
         setup.log.error({ err: error }, 'a request could not be answered');
         response.destroy();
       });
+    });
   };
   const options = {
     headersTimeout: handshake,
@@ -66,21 +66,23 @@ export function httpServer(setup: HttpSetup): HttpServer {
  * Serves the requests of a connection one after the other, so that a client that sends many and reads no response costs only one.
  */
 class Turns {
-  readonly #last = new WeakMap<Socket, Promise<void>>();
-  readonly #waiting = new WeakMap<Socket, number>();
+  /** The requests that wait on each connection that is being served. */
+  readonly #waiting = new WeakMap<Socket, (() => void)[]>();
 
-  async next(socket: Socket, response: ServerResponse, serve: () => Promise<void>): Promise<void> {
-    const before = this.#last.get(socket);
-    const over = new Promise<void>((resolve) => response.once('close', resolve));
-    this.#last.set(socket, over);
-    if (before) {
-      const waiting = (this.#waiting.get(socket) ?? 0) + 1;
-      this.#waiting.set(socket, waiting);
-      if (waiting > MOST_PIPELINED) socket.destroy();
-      await before;
-      this.#waiting.set(socket, this.#waiting.get(socket)! - 1);
-    }
-    if (!response.destroyed && !socket.destroyed) await serve();
+  take(socket: Socket, response: ServerResponse, serve: () => void): void {
+    response.once('close', () => this.#next(socket));
+    const waiting = this.#waiting.get(socket);
+    if (!waiting) {
+      this.#waiting.set(socket, []);
+      serve();
+    } else if (waiting.length < MOST_PIPELINED) waiting.push(serve);
+    else socket.destroy();
+  }
+
+  #next(socket: Socket): void {
+    const serve = socket.destroyed ? undefined : this.#waiting.get(socket)?.shift();
+    if (serve) serve();
+    else this.#waiting.delete(socket);
   }
 }
 
@@ -106,7 +108,7 @@ async function answer(
     return say(response, 401, 'a bearer token is needed');
   }
   if (path === '/' && request.method === 'GET') return say(response, 200, HINT);
-  if (!setup.dispatcher.handles(path))
+  if (!setup.rpcHandlers.handles(path))
     return say(response, 404, `nothing is served at ${path.slice(0, 200)}\n\n${HINT}`);
   if (request.method !== 'POST') {
     response.setHeader('allow', 'POST');
@@ -114,7 +116,7 @@ async function answer(
   }
   const { headers, httpVersion, method, socket } = request;
   const incoming = { path, method, httpVersion, headers, body: request, budget: budgetOf(socket) };
-  return setup.dispatcher.handle(incoming, response);
+  return setup.rpcHandlers.handle(incoming, response);
 }
 
 /** Refuses requests from other sites' pages, which must not act on behalf of their visitors. */

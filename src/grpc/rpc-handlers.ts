@@ -51,10 +51,6 @@ export class RpcHandlers {
     for (const handler of router.handlers) this.#handlers.set(handler.requestPath, handler);
   }
 
-  get paths(): string[] {
-    return [...this.#handlers.keys()];
-  }
-
   handles(path: string): boolean {
     return this.#handlers.has(path);
   }
@@ -81,6 +77,8 @@ export class RpcHandlers {
       if (!response.writableEnded && !response.headersSent) fail(response);
       else response.destroy();
       if (!cancel.signal.aborted) this.setup.log.error({ err: error, path }, 'a call could not be answered');
+    } finally {
+      messages.close();
     }
   }
 }
@@ -103,6 +101,8 @@ function headersOf(all: Incoming['headers']): Headers {
 /** Delivers the body of a request in whole messages, because a library that joins pieces itself joins them one by one. */
 class Messages {
   readonly #whole: GrowingBuffer;
+  readonly #reader: FrameReader;
+  #ready: Buffer[] = [];
   /** Bytes of whole messages, counted until the call is over. */
   #held = 0;
   #closed = false;
@@ -115,41 +115,38 @@ class Messages {
     private readonly single: boolean,
   ) {
     this.#whole = new GrowingBuffer(budget);
+    const rules = { limit, budget, compressed: true }; // the library refuses them with its own message
+    this.#reader = new FrameReader(rules, (buffer, start, end) => this.#ready.push(buffer.subarray(start - HEAD, end)));
   }
 
   read(framed: boolean): AsyncGenerator<Uint8Array> {
     return framed ? this.#frames() : this.#all();
   }
 
-  /** The call is over. */
+  /** The call is over: nothing more is kept or counted, even if its handler never reads the rest. */
   close(): void {
     this.#closed = true;
     this.#whole.clear();
+    this.#reader.close();
+    this.#ready = [];
     this.budget.release(this.#held);
     this.#held = 0;
   }
 
   async *#frames(): AsyncGenerator<Uint8Array> {
-    let ready: Buffer[] = [];
-    const rules = { limit: this.limit, budget: this.budget, compressed: true }; // the library refuses them with its own message
-    const reader = new FrameReader(rules, (buffer, start, end) => ready.push(buffer.subarray(start - HEAD, end)));
-    try {
-      for await (const chunk of this.#chunks()) {
-        refusing(() => {
-          reader.read(chunk);
-          if (this.single) for (const message of ready) this.#hold(message.length);
-        });
-        yield* ready;
-        ready = [];
-      }
-      if (reader.partial) throw new ConnectError('the stream ended within a message', Code.InvalidArgument);
-    } finally {
-      reader.close();
+    for await (const chunk of this.#chunks()) {
+      refusing(() => {
+        this.#reader.read(chunk);
+        if (this.single) for (const message of this.#ready) this.#hold(message.length);
+      });
+      const ready = this.#ready;
+      this.#ready = [];
+      yield* ready;
     }
+    if (this.#reader.partial) throw new ConnectError('the stream ended within a message', Code.InvalidArgument);
   }
 
   #hold(bytes: number): void {
-    if (this.#closed) return;
     this.budget.take(bytes);
     this.#held += bytes;
   }
@@ -166,8 +163,11 @@ class Messages {
   }
 
   /** A call that is answered early is not cut off, so that its response gets through. */
-  #chunks(): AsyncIterable<Buffer> {
-    return this.body.iterator({ destroyOnReturn: false });
+  async *#chunks(): AsyncGenerator<Buffer> {
+    for await (const chunk of this.body.iterator({ destroyOnReturn: false })) {
+      if (this.#closed) return;
+      yield chunk;
+    }
   }
 }
 

@@ -68,14 +68,14 @@ const STRANGERS_TOLD = 60_000;
 export class Server {
   readonly #setup: ServerSetup;
   readonly #context: ServerContext;
-  readonly #guard: TokenCheck;
+  readonly #tokenCheck: TokenCheck;
   readonly #health: Health;
-  readonly #dispatcher: RpcHandlers;
+  readonly #rpcHandlers: RpcHandlers;
   readonly #budget: ByteBudget;
   readonly #lakh: LakhService;
   readonly #routes: Routes;
-  readonly #policy: QueueSweeper;
-  readonly #sessions: Connections;
+  readonly #sweeper: QueueSweeper;
+  readonly #connections: Connections;
   readonly #servers: NetServer[] = [];
   readonly #pages: NetServer[] = [];
   readonly #sockets = new Set<Socket>();
@@ -88,9 +88,9 @@ export class Server {
     const onError = (error: Error, what: string) => log.error({ err: error }, what);
     const engine = new Engine(store, { random, onError });
     this.#setup = setup;
-    this.#guard = new TokenCheck(setup.token);
-    this.#sessions = new Connections(setup.keepalive, log);
-    this.#policy = new QueueSweeper(engine, setup, log);
+    this.#tokenCheck = new TokenCheck(setup.token);
+    this.#connections = new Connections(setup.keepalive, log);
+    this.#sweeper = new QueueSweeper(engine, setup, log);
     this.#context = {
       engine,
       heartbeat: new Heartbeat(store, setup.timeout, onError),
@@ -101,13 +101,13 @@ export class Server {
       heartbeatEvery: setup.heartbeatEvery,
       stall: setup.stall,
       version: setup.version,
-      keepSwept: (queue) => this.#policy.watch(queue),
+      keepSwept: (queue) => this.#sweeper.watch(queue),
     };
     this.#health = new Health(SERVICES, () => store.settings(PROBED));
     this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
     this.#lakh = new LakhService(this.#context);
     this.#routes = new Routes(this.#context, this.#health);
-    this.#dispatcher = new RpcHandlers({
+    this.#rpcHandlers = new RpcHandlers({
       routes: this.#routes.register,
       interceptors: [translating(this.#context)],
       // A batch of jobs is one message here, whereas lakh has one job per message.
@@ -152,8 +152,8 @@ export class Server {
     if (!http) return;
     const make = () =>
       httpServer({
-        dispatcher: this.#dispatcher,
-        admits: (path, headers) => this.#guard.admits(path, headers),
+        rpcHandlers: this.#rpcHandlers,
+        admits: (path, headers) => this.#tokenCheck.admits(path, headers),
         isReady: () => this.#health.isReady(),
         newBudget: () => this.#newBudget(),
         loopback: http.every(isLoopback),
@@ -242,7 +242,7 @@ export class Server {
     };
     const session = performServerHandshake(socket, options);
     const budget = this.#newBudget();
-    this.#sessions.add(session, socket.remoteAddress ?? 'unknown');
+    this.#connections.add(session, socket.remoteAddress ?? 'unknown');
     const serve = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags: number, raw: string[]) =>
       this.#serve(new Call(stream, headers, raw, budget));
     session.on('stream', this.#shielded(serve));
@@ -267,16 +267,16 @@ export class Server {
     else if (path === undefined) call.end('INVALID_ARGUMENT', 'the path of the call cannot be read');
     else if (!authorityOf(authority))
       call.end('INVALID_ARGUMENT', `the authority '${authority.slice(0, 80)}' is not HOST or HOST:PORT`);
-    else if (!this.#guard.admits(path, headers)) {
+    else if (!this.#tokenCheck.admits(path, headers)) {
       this.#setup.log.warn({ path: path.slice(0, 100) }, 'a call without the right token');
       call.end('UNAUTHENTICATED', 'a bearer token is needed, and this call has no right one');
     } else if (isGrpc && this.#lakh.handles(path)) {
       if (this.#closing) call.end('UNAVAILABLE', 'the server is shutting down');
       else this.#lakh.handle(path, call);
-    } else if (this.#dispatcher.handles(path)) {
+    } else if (this.#rpcHandlers.handles(path)) {
       const method = String(headers[':method']);
       const incoming = { path, method, httpVersion: '2.0', headers, body: stream, budget };
-      void this.#dispatcher.handle(incoming, new Http2ServerResponse(stream));
+      void this.#rpcHandlers.handle(incoming, new Http2ServerResponse(stream));
     } else call.end('UNIMPLEMENTED', `there is no call ${path.slice(0, 200)}`);
   }
 
@@ -305,11 +305,11 @@ export class Server {
   async #release(): Promise<void> {
     for (const server of [...this.#servers, ...this.#pages]) server.close();
     for (const page of this.#pages) (page as { closeAllConnections?: () => void }).closeAllConnections?.();
-    this.#sessions.close();
+    this.#connections.close();
     await new Promise((resolve) => setImmediate(resolve));
-    this.#sessions.destroy();
+    this.#connections.destroy();
     for (const socket of this.#sockets) socket.destroy();
-    await this.#policy.close();
+    await this.#sweeper.close();
     await this.#context.heartbeat.close();
     await this.#context.engine.close();
   }

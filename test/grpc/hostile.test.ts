@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,6 +20,7 @@ import {
   frame,
   HEADERS,
   job,
+  message,
   PREFACE,
   requestHeaders,
   SETTINGS,
@@ -293,6 +294,27 @@ describe('unfinished requests', () => {
       for (let at = 0; at < whole.length; at += 16_000) wire.data(id, whole.subarray(at, at + 16_000));
     }
     await until('a call to be refused', isRefused);
+  });
+
+  it.each(['Add', 'Subscribe', 'Work'])('of %s no longer count when their calls are over', async (name) => {
+    const server = await serve({ limits: { ...LIMITS, buffered: 256 * 1024 } });
+    const session = connectHttp2(`http://${server.address}`);
+    cleanups.push(() => session.destroy());
+    const request = (path: string, type: string) =>
+      session.request({ ':method': 'POST', ':path': `/crore.v1.Crore/${path}`, 'content-type': type, te: 'trailers' });
+    const oneAndAHalf = Buffer.concat([message(Buffer.alloc(0)), Buffer.from([0, 0, 2, 0, 0]), Buffer.alloc(15_000)]);
+    for (let i = 0; i < 20; i++) {
+      const abandoned = request(name, 'application/grpc');
+      abandoned.on('error', () => {});
+      abandoned.write(oneAndAHalf);
+      await new Promise<void>((resolve) => session.ping(() => resolve()));
+      abandoned.close(constants.NGHTTP2_CANCEL);
+      await once(abandoned, 'close');
+    }
+    const good = request('Add', 'application/json');
+    good.end(JSON.stringify({ queue: 'q', jobs: [{ payload: { json: JSON.stringify('x'.repeat(30_000)) } }] }));
+    const [headers] = await once(good, 'response');
+    expect(headers[':status']).toBe(200);
   });
 
   it('with compressed messages are refused before decompression', async () => {

@@ -13,10 +13,6 @@ export class ByteBudget {
     private readonly parent?: ByteBudget,
   ) {}
 
-  get used(): number {
-    return this.#used;
-  }
-
   /** Throws for a call that needs more than is left. */
   take(bytes: number): void {
     if (this.#used + bytes > this.limit) {
