@@ -86,6 +86,15 @@ const undelivered = (seen: Map<string, number>) =>
 /** Every third job has no reservation: it is done as soon as it is sent. */
 const mixed = (i: number) => (i % 3 === 0 ? {} : { reservation_time: seconds(1) });
 
+/** Waits until the store counts every job as done, and none in any other state. */
+async function expectAllDone(url: string): Promise<void> {
+  const store = await openStore(url, { timeout: 10_000 });
+  cleanups.push(() => store.close());
+  const isDone = async () => (await store.count('q')).done === TOTAL;
+  await until('all jobs to be done', isDone, { within: 60_000, every: 100 });
+  expect(await store.count('q')).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0, done: TOTAL });
+}
+
 describe('SIGKILL', ROUNDS, () => {
   it('of the server under load: after restarts every job is accounted for and was delivered', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'crore-kill-'));
@@ -104,15 +113,9 @@ describe('SIGKILL', ROUNDS, () => {
       server = await start();
     }
     await producing;
-    const store = await openStore(url, { timeout: 10_000 });
-    cleanups.push(() => store.close());
-    await until('all jobs to be done', async () => (await store.count('q')).done === TOTAL, {
-      within: 60_000,
-      every: 100,
-    });
+    await expectAllDone(url);
     stop();
     expect(undelivered(seen)).toEqual([]);
-    expect(await store.count('q')).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0, done: TOTAL });
   }, 120_000);
 
   it('of either of two servers on one Redis loses nothing', async () => {
@@ -132,14 +135,8 @@ describe('SIGKILL', ROUNDS, () => {
       servers[(i + 1) % 2] = await start((i + 1) % 2);
     }
     await producing;
-    const store = await openStore(redis.url, { timeout: 10_000 });
-    cleanups.push(() => store.close());
-    await until('all jobs to be done', async () => (await store.count('q')).done === TOTAL, {
-      within: 60_000,
-      every: 100,
-    });
+    await expectAllDone(redis.url);
     stop();
     expect(undelivered(seen)).toEqual([]);
-    expect(await store.count('q')).toMatchObject({ ready: 0, active: 0, scheduled: 0, dead: 0, done: TOTAL });
   }, 120_000);
 });
