@@ -20,7 +20,7 @@ const dist = join(root, 'dist');
  * be written or is not accepted, the functions are compiled as usual.
  */
 const loader = (word, marks, start) => `'use strict';
-const { accessSync, constants: { W_OK }, readFileSync, renameSync, writeFileSync } = require('fs');
+const { accessSync, constants: { W_OK }, mkdirSync, readFileSync, renameSync, writeFileSync } = require('fs');
 const { Script } = require('vm');
 const word = ${word};
 const marks = ${JSON.stringify(marks)};
@@ -35,6 +35,7 @@ function load(name, require) {
   if (!cachedData) process.on('exit', (code) => {
     if (code !== 0) return;
     try {
+      mkdirSync(__dirname + '/cache', { recursive: true });
       accessSync(__dirname + '/cache', W_OK);
       writeFileSync(cache + '.' + process.pid, script.createCachedData());
       renameSync(cache + '.' + process.pid, cache);

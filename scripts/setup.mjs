@@ -55,7 +55,7 @@ function build() {
 }
 
 /** Programs the tests run, and the Debian packages that contain them. */
-const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl' };
+const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl', promtool: 'prometheus' };
 
 function installPrograms() {
   const missing = Object.keys(PROGRAMS).filter((name) => spawnSync(name, ['--version']).error);

@@ -1,5 +1,10 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { checkInteger, checkName, checkOptions } from './engine/check.js';
 import { Engine } from './engine/engine.js';
+import { type Logger, PLAIN_LOGGER, resolveLogger } from './engine/logging/failure-log.js';
+import { oncePerOutage } from './engine/logging/outage-filter.js';
+import { prometheusText } from './engine/metrics/prometheus.js';
+import { collect } from './engine/metrics/snapshot.js';
 import { encodeValue } from './engine/payload.js';
 import type { When } from './engine/schedules/schedule-ticks.js';
 import {
@@ -11,12 +16,13 @@ import {
   type ScheduleView,
   scheduleView,
 } from './engine/schedules/schedules.js';
-import { CroreError } from './errors.js';
+import { CroreError, isCroreError } from './errors.js';
 import { Handle } from './handle.js';
 import { type Duration, milliseconds } from './job/duration.js';
 import { Queue, type QueueOptions } from './queue.js';
 import { openStore } from './store/open.js';
-import type { Store } from './store/store.js';
+import { checkLibrary, type SqliteLibrary } from './store/sqlite/file/driver.js';
+import type { Capacity, Store } from './store/store.js';
 import { DEFAULT_URL } from './store/url.js';
 import { Heartbeat } from './worker/heartbeat.js';
 import { checkFunction, harmless } from './worker/options.js';
@@ -26,15 +32,22 @@ export interface OpenOptions {
   timeout?: Duration;
   /** Maximum size of a payload, task or result in bytes; default 1 MiB. */
   maxPayload?: number;
-  /** Called for background errors, and for a store configured so that it can lose work. Default: prints a line to stderr. */
+  /** Called for background errors, and for a store configured so that it can lose work. Default: logs them. */
   onError?: (error: Error, what: string) => void;
+  /** Gets a line for each failed attempt and each dead job, at most ten a second. Default: plain lines on stderr; false: none. */
+  logger?: Logger | false;
+  /**
+   * The SQLite library of the application, such as the module `node:sqlite`, for a store in a SQLite file: needed for `addIn` with its
+   * connections if Crore would choose another one (see `crore/sqlite`).
+   */
+  sqlite?: SqliteLibrary;
   /** Replaces the store's clock, for tests. */
   clock?: () => number;
   /** Replaces Math.random, for tests. */
   random?: () => number;
 }
 
-const KNOWN = ['timeout', 'maxPayload', 'onError', 'clock', 'random'] as const;
+const KNOWN = ['timeout', 'maxPayload', 'onError', 'logger', 'sqlite', 'clock', 'random'] as const;
 
 /**
  * Opens a store: `sqlite:FILE`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+sentinel://…` or
@@ -47,18 +60,21 @@ export async function open(
   checkOptions(options, KNOWN, 'open');
   const timeout = options.timeout === undefined ? 10_000 : Math.max(1, milliseconds(options.timeout, 'timeout'));
   const maxPayload = options.maxPayload === undefined ? 1_048_576 : checkInteger(options.maxPayload, 'maxPayload', 1);
-  const onError = harmless(checkFunction(options.onError, 'onError') ?? complain);
+  const logger = resolveLogger(options.logger);
+  const onError = harmless(checkFunction(options.onError, 'onError') ?? logErrors(logger));
   const clock = checkFunction(options.clock, 'clock');
   const random = checkFunction(options.random, 'random');
-  const store = await openStore(url, { timeout, clock });
+  const library = options.sqlite === undefined ? undefined : checkLibrary(options.sqlite);
+  const store = await openStore(url, { timeout, clock, library });
   for (const warning of store.warnings) onError(new CroreError('STORE_UNSUPPORTED', warning), 'warning');
-  return new Crore(store, { timeout, maxPayload, onError, random });
+  return new Crore(store, { timeout, maxPayload, onError, logger, random });
 }
 
 interface CroreSetup {
   timeout: number;
   maxPayload: number;
   onError: (error: Error, what: string) => void;
+  logger?: Logger | undefined;
   random: (() => number) | undefined;
 }
 
@@ -67,7 +83,7 @@ const engines = new WeakMap<Crore, Engine>();
 /** The engine behind a connection, for the interfaces of this package; the library does not expose it. */
 export function engineOf(crore: Crore): Engine {
   const engine = engines.get(crore);
-  if (!engine) throw new CroreError('BAD_OPTION', 'this is not a connection that open() returned');
+  if (!engine) throw new CroreError('BAD_OPTION', 'not a connection returned by open()');
   return engine;
 }
 
@@ -82,12 +98,18 @@ export class Crore {
 
   constructor(store: Store, setup: CroreSetup) {
     this.#setup = setup;
-    this.#engine = new Engine(store, { random: setup.random, onError: setup.onError });
+    this.#engine = new Engine(store, { random: setup.random, onError: setup.onError, logger: setup.logger });
     engines.set(this, this.#engine);
     this.#heartbeat = new Heartbeat(store, setup.timeout, setup.onError);
   }
 
-  queue<T = unknown, R = unknown>(name: string, options?: QueueOptions<T>): Queue<T, R> {
+  /** With a schema, the types of the payload are those of its input and output. */
+  queue<S extends StandardSchemaV1, R = unknown>(
+    name: string,
+    options: { schema: S; limits?: Capacity },
+  ): Queue<StandardSchemaV1.InferInput<S>, R, StandardSchemaV1.InferOutput<S>>;
+  queue<T = unknown, R = unknown, P = T>(name: string, options?: QueueOptions<T, P>): Queue<T, R, P>;
+  queue<T, R, P>(name: string, options?: QueueOptions<T, P>): Queue<T, R, P> {
     const context = {
       engine: this.#engine,
       heartbeat: this.#heartbeat,
@@ -96,7 +118,7 @@ export class Crore {
       workers: this.#workers,
       isClosed: () => this.#closing !== undefined,
     };
-    return new Queue<T, R>(context, checkName(name, 'queue name'), options);
+    return new Queue<T, R, P>(context, checkName(name, 'queue name'), options);
   }
 
   /**
@@ -151,10 +173,33 @@ export class Crore {
     return this.#engine.store.queues();
   }
 
+  /**
+   * Metrics as Prometheus text: depths, ages and workers of the queues as the store has them now, and what this connection has
+   * added, claimed and settled, with wait and run times.
+   */
+  async metrics(): Promise<string> {
+    return prometheusText(await collect(this.#engine));
+  }
+
+  /**
+   * Writes a complete copy of the store, as it is now, to a new file. Only for SQLite files: Redis has means of its own. Other
+   * processes are not disturbed; the event loop of this one is blocked for as long as the copy takes.
+   */
+  async backup(file: string): Promise<void> {
+    const { store } = this.#engine;
+    if (!store.backup)
+      throw new CroreError('STORE_UNSUPPORTED', 'backup: this store is not a SQLite file; use the means of its server');
+    store.backup(file);
+  }
+
   /** Closes all workers gracefully, then the connection. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   async #close(): Promise<void> {
@@ -165,6 +210,11 @@ export class Crore {
   }
 }
 
-function complain(error: Error, what: string): void {
-  process.stderr.write(`crore: ${what}: ${error.message}\n`);
+/** Without a logger, errors that nobody else hears of are still printed. */
+function logErrors(logger: Logger = PLAIN_LOGGER): (error: Error, what: string) => void {
+  return oncePerOutage((error, what) => {
+    const message =
+      isCroreError(error) && error.code === 'STORE_UNREACHABLE' ? error.message : `${what}: ${error.message}`;
+    logger.error({ err: error, what }, message);
+  });
 }

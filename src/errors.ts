@@ -1,7 +1,7 @@
 /** Every error code: its meaning, gRPC status and exit code. Tests check `docs/errors.md` against this table. */
 export const ERRORS = {
   BAD_NAME: {
-    meaning: 'A queue name, job id, worker id or key is empty, too long, or holds a NUL.',
+    meaning: 'A queue name, job id, worker id or key is empty, too long, or contains a NUL.',
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },
@@ -11,12 +11,12 @@ export const ERRORS = {
     exit: 2,
   },
   BAD_DURATION: {
-    meaning: 'A duration is neither milliseconds nor a text such as 250ms, 10s, 5m, 2h, 1d.',
+    meaning: 'A duration is neither milliseconds nor a string such as 250ms, 10s, 5m, 2h, 1d.',
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },
   BAD_PAYLOAD: {
-    meaning: 'A payload cannot be written as JSON (circular, BigInt, undefined) or was refused by the schema.',
+    meaning: 'A payload cannot be written as JSON (circular, BigInt, a function) or does not match the schema.',
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },
@@ -26,22 +26,22 @@ export const ERRORS = {
     exit: 2,
   },
   BAD_URL: {
-    meaning: 'A store URL has an unknown scheme or a part that makes no sense.',
+    meaning: 'A store URL has an unknown scheme or an invalid part.',
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },
   BAD_FLOW: {
-    meaning: 'A flow cannot be read, or makes no sense: a cycle, an unknown or doubled node, a missing command.',
+    meaning: 'A flow cannot be read or is invalid: a cycle, an unknown or duplicate node, a missing command.',
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },
   FLOW_BUSY: {
-    meaning: 'Another runner holds this flow.',
+    meaning: 'The flow is already being run by another process.',
     grpc: 'FAILED_PRECONDITION',
     exit: 69,
   },
   WORKER_FAILED: {
-    meaning: 'Workers of a flow cannot be started: a launcher fails, or they end before they are ready.',
+    meaning: 'The workers of a flow cannot be started: a launcher failed, or they exit before they are ready.',
     grpc: 'UNAVAILABLE',
     exit: 69,
   },
@@ -51,36 +51,42 @@ export const ERRORS = {
     exit: 2,
   },
   NOT_STARTED: {
-    meaning: 'The worker was not started, or was lost and must be started again.',
+    meaning: 'The worker has not been started, or was lost and must be started again.',
     grpc: 'FAILED_PRECONDITION',
     exit: 1,
   },
   NOT_WORKING: { meaning: 'The worker does not work on this queue.', grpc: 'FAILED_PRECONDITION', exit: 1 },
   DUPLICATE_TASK: {
-    meaning: 'A unique task equals one that was enqueued unique and waits or is in process.',
+    meaning: 'An equal unique task is already waiting or in process.',
     grpc: 'ALREADY_EXISTS',
     exit: 1,
   },
   PROCESS_GONE: {
-    meaning: 'No such process: it was finished or returned, its worker was lost, or its id was never given out.',
+    meaning: 'No such process: it was finished or returned, its worker was lost, or the id is unknown.',
     grpc: 'NOT_FOUND',
     exit: 1,
   },
   NOT_FOUND: { meaning: 'No such job, queue or schedule.', grpc: 'NOT_FOUND', exit: 1 },
-  QUEUE_FULL: { meaning: 'The queue is at its limit and took nothing.', grpc: 'RESOURCE_EXHAUSTED', exit: 1 },
+  QUEUE_FULL: { meaning: 'The queue is full: nothing was added.', grpc: 'RESOURCE_EXHAUSTED', exit: 1 },
   LEASE_LOST: {
-    meaning: 'The lease of this job is gone: it was cancelled, taken back, or given to another worker.',
+    meaning:
+      'The lease of this job was lost: the job was cancelled, returned to the queue, or given to another worker.',
     grpc: 'FAILED_PRECONDITION',
+    exit: 1,
+  },
+  DEAD_DROPPED: {
+    meaning: 'A queue has dropped dead jobs because there were more of them than it keeps. A warning.',
+    grpc: 'RESOURCE_EXHAUSTED',
     exit: 1,
   },
   JOB_DEAD: { meaning: 'The awaited job is dead.', grpc: 'ABORTED', exit: 100 },
   JOB_CANCELLED: { meaning: 'The awaited job was cancelled.', grpc: 'ABORTED', exit: 101 },
   JOB_GONE: { meaning: 'The awaited job finished and its record is no longer kept.', grpc: 'NOT_FOUND', exit: 1 },
-  TIMEOUT: { meaning: 'The wait was longer than the caller allowed.', grpc: 'DEADLINE_EXCEEDED', exit: 124 },
+  TIMEOUT: { meaning: 'The wait timed out.', grpc: 'DEADLINE_EXCEEDED', exit: 124 },
   CLOSED: { meaning: 'The connection or worker has been closed.', grpc: 'UNAVAILABLE', exit: 69 },
   STORE_UNREACHABLE: { meaning: 'The store does not answer.', grpc: 'UNAVAILABLE', exit: 69 },
   STORE_UNCERTAIN: {
-    meaning: 'The connection broke before the answer came: the call may or may not have happened.',
+    meaning: 'The connection broke before the reply arrived: the call may or may not have taken effect.',
     grpc: 'UNAVAILABLE',
     exit: 69,
   },
@@ -90,12 +96,12 @@ export const ERRORS = {
     exit: 69,
   },
   STORE_FULL: {
-    meaning: 'The store has no room left (disk full, or Redis at maxmemory).',
+    meaning: 'The store has no space left (disk full, or Redis at maxmemory).',
     grpc: 'RESOURCE_EXHAUSTED',
     exit: 69,
   },
   STORE_READONLY: {
-    meaning: 'The store cannot be written (a read-only file, or a Redis replica).',
+    meaning: 'The store is read-only (a read-only file, or a Redis replica).',
     grpc: 'FAILED_PRECONDITION',
     exit: 69,
   },
@@ -106,12 +112,12 @@ export const ERRORS = {
   },
   STORE_NEWER: { meaning: 'The store was written by a newer Crore.', grpc: 'FAILED_PRECONDITION', exit: 69 },
   STORE_CORRUPT: {
-    meaning: 'The store holds something that Crore did not write, or not in this form.',
+    meaning: 'The store contains data that Crore did not write, or data in an unknown format.',
     grpc: 'DATA_LOSS',
     exit: 69,
   },
   STORE_UNSUPPORTED: {
-    meaning: 'The store is too old or lacks something Crore needs.',
+    meaning: 'The store is too old or lacks a feature that Crore needs.',
     grpc: 'FAILED_PRECONDITION',
     exit: 69,
   },

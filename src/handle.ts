@@ -1,22 +1,25 @@
 import type { Engine } from './engine/engine.js';
 import { decodeValue } from './engine/payload.js';
 import { CroreError } from './errors.js';
+import { type Attempt, readAttempts } from './job/attempt.js';
 import { type Duration, milliseconds } from './job/duration.js';
 import type { Job, State } from './job/job.js';
 import type { AddOutcome } from './store/store.js';
 
 /** A job as returned by `get` and `list`. */
-export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progress' | 'log' | 'spec'> {
+export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progress' | 'log' | 'attempts' | 'spec'> {
   payload: T;
   result?: R;
   progress?: unknown;
   log?: string[];
   headers: Record<string, string>;
-  attempts: number;
+  /** Every attempt that has ended, oldest first: when, where, how long, and the error with its stack. */
+  attempts: Attempt[];
+  maxAttempts: number;
 }
 
 export function viewOf<T, R>(job: Job): JobView<T, R> {
-  const { payload, result, progress, log, spec, ...rest } = job;
+  const { payload, result, progress, log, attempts, spec, ...rest } = job;
   return {
     ...rest,
     payload: decodeValue(payload) as T,
@@ -24,28 +27,44 @@ export function viewOf<T, R>(job: Job): JobView<T, R> {
     ...(progress === undefined ? {} : { progress: JSON.parse(progress) as unknown }),
     ...(log === undefined ? {} : { log: log.split('\n').slice(0, -1) }),
     headers: spec.headers ?? {},
-    attempts: spec.attempts,
+    attempts: attemptsOf(job),
+    maxAttempts: spec.attempts,
   };
+}
+
+/** The stored attempts, and the one that made the job done. */
+function attemptsOf({ attempts, state, attempt, startedAt, finishedAt, worker }: Job): Attempt[] {
+  const known = readAttempts(attempts ?? '');
+  if (state !== 'done' || finishedAt === undefined) return known;
+  return [...known, { attempt, outcome: 'done', startedAt, endedAt: finishedAt, worker }];
 }
 
 /** A handle to an added job: the outcome of adding it, and how to follow it. */
 export class Handle<T, R> {
+  readonly #engine: Engine;
+  readonly #mayBeUnknown: boolean;
+
   constructor(
-    private readonly engine: Engine,
+    engine: Engine,
     readonly queue: string,
     /** The job's id; when `outcome` is `duplicate`, `replaced` or `extended`, the id of the existing job. */
     readonly id: string,
     /** `full`: nothing was added. `replaced`, `extended`: a waiting job with the same unique key was changed instead. */
     readonly outcome: AddOutcome['outcome'],
-  ) {}
+    /** The job may never have existed. */
+    mayBeUnknown = false,
+  ) {
+    this.#engine = engine;
+    this.#mayBeUnknown = mayBeUnknown;
+  }
 
   async get(): Promise<JobView<T, R> | undefined> {
-    const [job] = await this.engine.store.get(this.queue, [this.id]);
+    const [job] = await this.#engine.store.get(this.queue, [this.id]);
     return job && viewOf(job);
   }
 
   async state(): Promise<State | undefined> {
-    const [job] = await this.engine.store.get(this.queue, [this.id]);
+    const [job] = await this.#engine.store.get(this.queue, [this.id]);
     return job?.state;
   }
 
@@ -60,21 +79,24 @@ export class Handle<T, R> {
   }
 
   async cancel(): Promise<boolean> {
-    const [cancelled] = await this.engine.store.cancel(this.queue, [this.id]);
+    const [cancelled] = await this.#engine.store.cancel(this.queue, [this.id]);
     return cancelled!;
   }
 
   /**
    * Resolves with the job's result once it is done, in whichever process it runs. Rejects with JOB_DEAD, JOB_CANCELLED, JOB_GONE
-   * (it ended and its record is no longer kept), TIMEOUT, or QUEUE_FULL when it was never added.
+   * (it ended and its record is no longer kept), NOT_FOUND (for a handle of `queue.handle(id)`: no such job is known), TIMEOUT, or
+   * QUEUE_FULL when it was never added.
    */
   async finished(options: { timeout?: Duration } = {}): Promise<R> {
     if (this.outcome === 'full')
       throw new CroreError('QUEUE_FULL', `queue '${this.queue}' was full: the job was not added`);
     const timeout = options.timeout === undefined ? undefined : milliseconds(options.timeout, 'timeout');
-    const job = await this.engine.completions.wait(this.queue, this.id, timeout);
+    const job = await this.#engine.completions.wait(this.queue, this.id, timeout);
     const what = `job '${this.id}' of queue '${this.queue}'`;
-    if (!job) throw new CroreError('JOB_GONE', `${what} has ended, its record is no longer kept`);
+    if (!job && this.#mayBeUnknown)
+      throw new CroreError('NOT_FOUND', `there is no ${what}: it was never added, or its record is no longer kept`);
+    if (!job) throw new CroreError('JOB_GONE', `${what} has ended, and its record is no longer kept`);
     if (job.state === 'dead') throw new CroreError('JOB_DEAD', `${what} is dead: ${job.error}`);
     if (job.state === 'cancelled') throw new CroreError('JOB_CANCELLED', `${what} was cancelled: ${job.error}`);
     return (job.result === undefined ? undefined : decodeValue(job.result)) as R;

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { checkInteger, checkOneOf, checkOptions, describe } from './engine/check.js';
+import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './engine/check.js';
 import { chunks, type Engine } from './engine/engine.js';
 import { type EventOptions, followEvents, type JobEvents } from './engine/events.js';
 import {
@@ -12,22 +12,35 @@ import {
 } from './engine/filter.js';
 import { type QueueLimitOptions, resolveLimits } from './engine/limits.js';
 import { type AddOptions, resolveJob } from './engine/options.js';
-import { checkSize, decodeValue, encodeValue, validate } from './engine/payload.js';
-import { CroreError, Fatal } from './errors.js';
+import { checkSize, encodeValue, validate } from './engine/payload.js';
+import { CroreError } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
-import { type Bytes, type Entry, type NewJob, STATES, type State } from './job/job.js';
+import { type Bytes, type NewJob, STATES, type State } from './job/job.js';
+import {
+  type AddManyItem,
+  atItem,
+  checkCursor,
+  readEntry,
+  resolveCapacity,
+  splitItem,
+  withHeaders,
+} from './queue-input.js';
 import type { Connection } from './store/sqlite/file/external-connection.js';
 import type { AddOutcome, Capacity, Counts, QueueLimits, WorkerInfo } from './store/store.js';
+import { isTracing, traceAdd, traced } from './tracing.js';
 import type { Heartbeat } from './worker/heartbeat.js';
 import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';
-import type { ActiveJob, RunningJob } from './worker/running.js';
+import { type ActiveJob, describeEntry, type RunningJob, type Settled } from './worker/running.js';
 import { Worker } from './worker/worker.js';
 
-export interface QueueOptions<T> {
+export interface QueueOptions<T, P = unknown> {
   /** Refuses new entries, with outcome `full`, beyond this many waiting entries or bytes. */
   limits?: Capacity;
-  /** Any Standard Schema (zod, valibot, arktype …): validates payloads in `add`, and again before the handler runs. */
-  schema?: StandardSchemaV1<T, unknown>;
+  /**
+   * Any Standard Schema (zod, valibot, arktype …): validates payloads in `add`, and again before the handler runs, which gets the
+   * schema's output.
+   */
+  schema?: StandardSchemaV1<T, P>;
 }
 
 /** What all queues of a connection share. */
@@ -49,11 +62,14 @@ export interface ListPageOptions {
   filter?: Omit<Filter, 'state'>;
 }
 
-export type AddManyItem<T> = { payload: T } & AddOptions;
-export type Handler<T, R> = (job: ActiveJob<T>) => R | Promise<R> | void | Promise<void>;
+/** Returns the result, or what `job.snooze()` or `job.release()` returned. */
+export type Handler<P, R> = (job: ActiveJob<P>) => R | Settled | Promise<R | Settled>;
 
-/** A queue of jobs with payload `T` and result `R`, and of raw tasks. */
-export class Queue<T = unknown, R = unknown> {
+/**
+ * A queue of jobs with payload `T` and result `R`, and of raw tasks. `P` is what handlers get: the output of the queue's schema, or
+ * the payload itself.
+ */
+export class Queue<T = unknown, R = unknown, P = T> {
   readonly #context: QueueContext;
   readonly #capacity: Capacity;
   readonly #schema: StandardSchemaV1<unknown, unknown> | undefined;
@@ -61,7 +77,7 @@ export class Queue<T = unknown, R = unknown> {
   constructor(
     context: QueueContext,
     readonly name: string,
-    options: QueueOptions<T> = {},
+    options: QueueOptions<T, P> = {},
   ) {
     checkOptions(options, ['limits', 'schema'], 'queue');
     this.#context = context;
@@ -70,7 +86,12 @@ export class Queue<T = unknown, R = unknown> {
   }
 
   /** Adds one job. Calls made in the same turn of the event loop are sent together. */
-  async add(payload: T, options?: AddOptions): Promise<Handle<T, R>> {
+  add(payload: T, options?: AddOptions): Promise<Handle<T, R>> {
+    if (!isTracing()) return this.#add(payload, options);
+    return traceAdd(this.name, 1, (headers) => this.#add(payload, withHeaders(options, headers)));
+  }
+
+  async #add(payload: T, options: AddOptions | undefined): Promise<Handle<T, R>> {
     const job = await this.#resolve(payload, options);
     const outcome = await this.#engine.add(this.name, job, this.#capacity);
     return this.#handle(job, outcome);
@@ -82,10 +103,18 @@ export class Queue<T = unknown, R = unknown> {
    */
   async addMany(items: readonly AddManyItem<T>[]): Promise<Handle<T, R>[]> {
     if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addMany takes an array, not ${describe(items)}`);
+    return traceAdd(this.name, items.length, (headers) => this.#addMany(items as readonly AddManyItem<T>[], headers));
+  }
+
+  async #addMany(
+    items: readonly AddManyItem<T>[],
+    headers: Record<string, string> | undefined,
+  ): Promise<Handle<T, R>[]> {
     const jobs: NewJob[] = [];
     for (const [i, item] of items.entries()) {
       try {
-        const resolved = this.#resolve(...splitItem(item as AddManyItem<T>));
+        const [payload, options] = splitItem(item);
+        const resolved = this.#resolve(payload, withHeaders(options, headers));
         jobs.push(resolved instanceof Promise ? await resolved : resolved);
       } catch (error) {
         throw atItem(error, `addMany, item ${i}`);
@@ -122,26 +151,30 @@ export class Queue<T = unknown, R = unknown> {
       return (await this.#engine.push(this.name, this.#task(tasks), this.#capacity)) ? 1 : 0;
     }
     if (!Array.isArray(tasks))
-      throw new CroreError('BAD_PAYLOAD', `a task must be text or bytes, not ${describe(tasks)}`);
+      throw new CroreError('BAD_PAYLOAD', `a task must be a string or bytes, not ${describe(tasks)}`);
     const all = tasks.map((task) => this.#task(task));
     return this.#engine.pushMany(this.name, all, this.#capacity);
   }
 
   /** Starts a worker. The handler's return value is the result; an exception causes a retry, a `Fatal` does not. */
-  work(handler: Handler<T, R>, options?: WorkOptions): Worker<T> {
+  work(handler: Handler<P, R>, options?: WorkOptions): Worker<P> {
     if (handler === undefined) throw new CroreError('BAD_OPTION', 'work needs a handler');
     checkFunction(handler, 'the handler');
     const resolved = resolveWorkOptions(options);
     if (this.#context.isClosed())
       throw new CroreError('CLOSED', `queue '${this.name}': the connection has been closed`);
     const { engine, heartbeat, maxPayload } = this.#context;
-    const worker = new Worker<T>({
+    const worker = new Worker<P>({
       engine,
       heartbeat,
       queue: this.name,
       options: resolved,
       maxPayload,
-      prepare: { handler, read: (entry) => readEntry(entry, resolved.tasks) as T, check: this.#checker() },
+      prepare: {
+        handler: traced(handler),
+        read: (entry) => readEntry(entry, resolved.tasks) as P,
+        check: this.#checker(),
+      },
       onError: resolved.onError ?? this.#context.onError,
       onClosed: (closed) => this.#context.workers.delete(closed),
     });
@@ -151,7 +184,7 @@ export class Queue<T = unknown, R = unknown> {
 
   /** A handle to a job that was added by other code. */
   handle(id: string): Handle<T, R> {
-    return new Handle(this.#engine, this.name, id, 'created');
+    return new Handle(this.#engine, this.name, checkName(id, 'job id'), 'created', true);
   }
 
   async get(id: string): Promise<JobView<T, R> | undefined> {
@@ -273,7 +306,7 @@ export class Queue<T = unknown, R = unknown> {
     const job = this.#resolve(payload, options);
     if (!(job instanceof Promise)) return job;
     job.catch(() => {}); // its result comes too late to matter
-    const why = 'its schema is asynchronous, and a transaction cannot wait for it';
+    const why = 'its schema is asynchronous, which a transaction does not allow';
     throw new CroreError('BAD_OPTION', `addIn: queue '${this.name}': ${why}`);
   }
 
@@ -296,16 +329,15 @@ export class Queue<T = unknown, R = unknown> {
   #task(task: unknown): Bytes {
     const bytes = typeof task === 'string' ? Buffer.from(task) : task;
     if (!(bytes instanceof Uint8Array))
-      throw new CroreError('BAD_PAYLOAD', `a task must be text or bytes, not ${describe(task)}`);
+      throw new CroreError('BAD_PAYLOAD', `a task must be a string or bytes, not ${describe(task)}`);
     checkSize(bytes, `task for queue '${this.name}'`, this.#context.maxPayload);
     return bytes;
   }
 
-  #checker(): ((job: RunningJob<T>) => T | Promise<T>) | undefined {
+  #checker(): ((job: RunningJob<P>) => P | Promise<P>) | undefined {
     const schema = this.#schema;
     if (!schema) return undefined;
-    return (job) =>
-      validate(schema, job.payload, `payload of ${job.id ?? 'a task'} in queue '${this.name}'`) as T | Promise<T>;
+    return (job) => validate(schema, job.payload, `payload of ${describeEntry(job)}`) as P | Promise<P>;
   }
 
   async #bulk(
@@ -320,47 +352,4 @@ export class Queue<T = unknown, R = unknown> {
     checkFunction(options.progress, 'progress');
     return forEachMatching(this.#engine, this.name, resolved, act, options);
   }
-}
-
-function splitItem<T>(item: AddManyItem<T>): [T, AddOptions | undefined] {
-  const { payload, ...options } = item;
-  return [payload, Object.keys(options).length > 0 ? options : undefined];
-}
-
-/** The same error, prefixed with the item it belongs to. */
-function atItem(error: unknown, place: string): unknown {
-  if (!(error instanceof CroreError)) return error;
-  return new CroreError(error.code, `${place}: ${error.message}`, { cause: error });
-}
-
-/** Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for. */
-function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json'): unknown {
-  return job && !job.spec.raw ? decodeValue(job.payload) : readTask(task ?? (job!.payload as Bytes), tasks);
-}
-
-function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {
-  if (as === 'bytes') return task;
-  const text = Buffer.from(task.buffer, task.byteOffset, task.byteLength).toString();
-  if (as === 'text') return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Fatal('the task is not JSON');
-  }
-}
-
-function resolveCapacity(limits: Capacity | undefined): Capacity {
-  if (limits === undefined) return {};
-  checkOptions(limits, ['count', 'bytes'], 'limits');
-  return {
-    count: limits.count === undefined ? undefined : checkInteger(limits.count, 'limits.count', 0),
-    bytes: limits.bytes === undefined ? undefined : checkInteger(limits.bytes, 'limits.bytes', 0),
-  };
-}
-
-function checkCursor(cursor: string | undefined): string | undefined {
-  if (cursor !== undefined && !/^[\w-]{1,4096}$/.test(cursor)) {
-    throw new CroreError('BAD_OPTION', `cursor ${describe(cursor)} is not one that list returned`);
-  }
-  return cursor;
 }

@@ -55,11 +55,11 @@ export async function withStore(
   }
 }
 
-/** Loads the library only here, so that commands without a store do not load it. */
+/** Loads the library only here, so that commands without a store do not load it. Commands report failures themselves. */
 export async function openCrore(url: string, options: OpenOptions): Promise<Crore> {
   const { open } = await import('../index.js');
   // `ps` shows the command line to every user of the machine.
-  return open(hideFromProcessList(url), options);
+  return open(hideFromProcessList(url), { logger: false, ...options });
 }
 
 /** The URL itself, or the first line of the file named by `@FILE`, which keeps passwords out of the process list. */
@@ -90,7 +90,7 @@ export function adviceOnSecret(flag: '--store' | '--token', value: unknown): str
   if (typeof value !== 'string' || (flag === '--store' && redactUrl(value) === value)) return undefined;
   const [what, instead] =
     flag === '--store' ? ['password', '--store @FILE or $CRORE_STORE'] : ['token', '--token-file FILE or $CRORE_TOKEN'];
-  return `the ${what} in ${flag} is in the list of processes for a moment: give ${instead} instead`;
+  return `the ${what} in ${flag} is briefly visible in the process list: use ${instead} instead`;
 }
 
 /** Returns the same URL, and hides it from `ps` if it contains a password. */
@@ -105,6 +105,6 @@ export function mustExist(url: string): void {
   if (parsed.kind !== 'sqlite' || parsed.file === ':memory:' || existsSync(parsed.file)) return;
   throw new CroreError(
     'STORE_UNREACHABLE',
-    `there is no file ${parsed.file}; --store or CRORE_STORE names another store`,
+    `no such file: ${parsed.file}; use --store or CRORE_STORE to select another store`,
   );
 }

@@ -8,6 +8,10 @@ interface Listed {
   /** Arguments and one sentence, for `crore --help`. */
   usage: string;
   summary: string;
+  /** Where to look for what the name may also suggest; part of its own help. */
+  seeAlso?: string;
+  /** Its first argument is the name of a subcommand, as in `crore queue ls`. */
+  subcommands?: true;
   /** Loaded on demand, so that no command loads the imports of another. */
   load: () => Promise<Command>;
 }
@@ -17,14 +21,20 @@ export const COMMANDS: readonly Listed[] = [
   {
     name: 'serve',
     usage: 'serve [--store URL] [--addr HOST:PORT] …',
-    summary: 'Serve a store to any language: the lakh protocol, crore.v1 and HTTP/JSON.',
+    summary: 'Start a job server: the Lakh protocol, crore.v1 and HTTP/JSON.',
     load: () => import('./server-commands/serve.js'),
   },
   {
     name: 'config',
     usage: 'config [--show-origin]',
-    summary: 'Print the settings of serve as they hold here, and where each came from.',
+    summary: 'Print the effective settings of serve, and where each comes from.',
     load: () => import('./server-commands/config.js'),
+  },
+  {
+    name: 'backup',
+    usage: 'backup FILE',
+    summary: 'Write a complete copy of a SQLite store to a new file, while others use it.',
+    load: () => import('./server-commands/backup.js'),
   },
   {
     name: 'push',
@@ -35,8 +45,17 @@ export const COMMANDS: readonly Listed[] = [
   {
     name: 'work',
     usage: 'work QUEUE -- EXECUTABLE …',
-    summary: 'Run an executable for each job; its exit code decides what becomes of the job.',
+    summary: 'Run an executable for each job of a queue; its exit code decides the outcome.',
+    seeAlso: 'To join running flows as a worker, see crore worker.',
     load: () => import('./exec/work.js'),
+  },
+  {
+    name: 'worker',
+    usage: 'worker [-j N] | worker ls [QUEUE]',
+    summary: 'Join running flows and run their nodes; or list live workers.',
+    seeAlso: 'To run an executable for the jobs of a queue, see crore work.',
+    subcommands: true,
+    load: () => import('./flow-commands/worker.js'),
   },
   {
     name: 'wait',
@@ -47,43 +66,41 @@ export const COMMANDS: readonly Listed[] = [
   {
     name: 'job',
     usage: 'job ls|show|retry|cancel|rm QUEUE [ID …]',
-    summary: 'Look at jobs, try dead ones again, cancel, forget.',
+    summary: 'List, show, retry, cancel and remove jobs.',
+    subcommands: true,
     load: () => import('./job-commands/job.js'),
   },
   {
     name: 'dead',
     usage: 'dead ls|retry|rm QUEUE [ID …]',
-    summary: 'Look at dead jobs, try them again, forget them: some, those that match, or all.',
+    summary: 'List, retry and remove dead jobs: by id, by filter, or all.',
+    subcommands: true,
     load: () => import('./job-commands/dead.js'),
   },
   {
     name: 'queue',
     usage: 'queue ls|pause|resume|clear|limits [QUEUE]',
-    summary: 'Count, pause, resume and clear queues; say how fast they may go.',
+    summary: 'Count, pause, resume and clear queues; show and set their limits.',
+    subcommands: true,
     load: () => import('./job-commands/queue.js'),
   },
   {
     name: 'events',
     usage: 'events QUEUE',
-    summary: 'Watch what happens to the jobs of a queue, in every process.',
+    summary: 'Print the events of a queue as they happen.',
     load: () => import('./job-commands/events.js'),
-  },
-  {
-    name: 'worker',
-    usage: 'worker [-j N] | worker ls [QUEUE]',
-    summary: 'Join running flows as a worker; list live workers.',
-    load: () => import('./flow-commands/worker.js'),
   },
   {
     name: 'schedule',
     usage: 'schedule ls|add|rm|run [NAME]',
-    summary: 'Have jobs made again and again, by a cron expression or every so often.',
+    summary: 'Manage recurring jobs: by cron expression or interval.',
+    subcommands: true,
     load: () => import('./job-commands/schedule.js'),
   },
   {
     name: 'demo',
     usage: 'demo [--for SECONDS]',
-    summary: 'Watch jobs come, run, fail and be retried while a worker is killed now and then.',
+    summary: 'Run a demo: jobs are added, fail and are retried while workers are killed.',
     load: () => import('./server-commands/demo.js'),
   },
   {
@@ -95,13 +112,14 @@ export const COMMANDS: readonly Listed[] = [
   {
     name: 'flow',
     usage: 'flow ls | show | graph | cancel | retry',
-    summary: 'Look at flows, draw them, stop them, run their failed nodes again.',
+    summary: 'List, show, draw, cancel and retry flows.',
+    subcommands: true,
     load: () => import('./flow-commands/flow.js'),
   },
   {
     name: 'why',
     usage: 'why NODE [FILE]',
-    summary: 'Say why a node of a flow would run, or why not.',
+    summary: 'Explain why a node of a flow would run or not.',
     load: () => import('./flow-commands/why.js'),
   },
   {

@@ -1,14 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { CroreError, ERRORS, isCroreError } from '../errors.js';
 import { COMMANDS } from './command-table.js';
+import { moveBehindCommand } from './global-options.js';
 import { print } from './output.js';
+import { guardStreams } from './streams.js';
 
 const BAD_USAGE = 2;
 
 /** The command line: the only place that reads argv, handles signals and ends the process. */
 export async function main(argv: string[]): Promise<void> {
-  const [command, ...rest] = argv;
+  guardStreams();
   try {
+    const [command, ...rest] = moveBehindCommand(argv);
     process.exitCode = await dispatch(command, rest);
   } catch (error) {
     const known = isCroreError(error);
@@ -35,7 +38,7 @@ async function dispatch(command: string | undefined, rest: string[]): Promise<nu
       return command === undefined ? BAD_USAGE : 0;
   }
   const listed = COMMANDS.find(({ name }) => name === command);
-  if (!listed) throw new CroreError('BAD_OPTION', `unknown command '${command}'; 'crore --help' lists them`);
+  if (!listed) throw new CroreError('BAD_OPTION', `unknown command '${command}'; see 'crore --help'`);
   const { run } = await listed.load();
   return run(rest);
 }
@@ -49,7 +52,7 @@ One job engine with several interfaces. Commands ('crore COMMAND --help' explain
 
 ${lines.join('\n')}
 
-  --version, --help
+  --version, --help, and before any command --store URL and --json, as if they came after it
 
 Examples:
   crore demo --for 20

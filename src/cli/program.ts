@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { CroreError } from '../errors.js';
+import { COMMANDS } from './command-table.js';
 import { print } from './output.js';
 
 export const BAD_USAGE = 2;
@@ -7,14 +8,19 @@ export const BAD_USAGE = 2;
 export interface About {
   /** Such as `crore push`. */
   name: string;
+  /** What it does, in its first line of help. */
   summary: string;
+  /** What else a user has to know. */
+  details?: string;
   /** Example command lines, each with an explanation. */
   examples: readonly (readonly [line: string, what: string])[];
 }
 
 /** A command with the conventions of this program: unknown options are refused in one line, help ends with examples. */
-export function program({ name, summary, examples }: About): Command {
-  return withExamples(quiet(new Command(name).description(summary)), examples);
+export function program({ name, summary, details, examples }: About): Command {
+  const { seeAlso } = COMMANDS.find((listed) => name === `crore ${listed.name}`) ?? {};
+  const description = [summary, seeAlso, details].filter((part) => part !== undefined).join('\n');
+  return withExamples(quiet(new Command(name).description(description)), examples);
 }
 
 export function withExamples(command: Command, examples: About['examples']): Command {
@@ -28,7 +34,7 @@ function quiet(command: Command): Command {
   return command
     .exitOverride()
     .configureOutput({ writeOut: print, writeErr: () => {} })
-    .helpOption('-h, --help', 'Print this.')
+    .helpOption('-h, --help', 'Print this help.')
     .showHelpAfterError(false);
 }
 
@@ -37,9 +43,9 @@ export function storeOptions(command: Command): Command {
   return command
     .option(
       '--store <url>',
-      'The store: sqlite:FILE, redis://…, or @FILE that holds the URL (default: $CRORE_STORE, else sqlite:crore.db).',
+      'The store: sqlite:FILE, redis://…, or @FILE, a file that contains the URL (default: $CRORE_STORE, else sqlite:crore.db).',
     )
-    .option('--json', 'Print one JSON object a line.');
+    .option('--json', 'Print one JSON object per line.');
 }
 
 /** Runs a command line. `action` returns the exit code of the command that ran. */
@@ -50,7 +56,7 @@ export async function parse(command: Command, argv: string[]): Promise<void> {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return;
     const help = error.code === 'commander.help';
-    const why = help ? 'a command is missing' : error.message.replace(/^error: |\.$/g, '');
-    throw new CroreError('BAD_OPTION', `${why}; '${command.name()} --help' explains`);
+    const why = help ? 'missing command' : error.message.replace(/^error: |\.$/g, '');
+    throw new CroreError('BAD_OPTION', `${why}; see '${command.name()} --help'`);
   }
 }

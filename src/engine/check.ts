@@ -8,7 +8,8 @@ const LONGEST_NAME = 512;
 export function checkName(name: unknown, what: string): string {
   if (typeof name !== 'string') throw new CroreError('BAD_NAME', `${what} must be a string, not ${describe(name)}`);
   if (name === '') throw new CroreError('BAD_NAME', `${what} must not be empty`);
-  if (name.includes('\0')) throw new CroreError('BAD_NAME', `${what} ${JSON.stringify(name.slice(0, 80))} holds a NUL`);
+  if (name.includes('\0'))
+    throw new CroreError('BAD_NAME', `${what} ${JSON.stringify(name.slice(0, 80))} contains a NUL character`);
   if (name.length > LONGEST_NAME) {
     throw new CroreError('BAD_NAME', `${what} '${name.slice(0, 40)}…' is longer than ${LONGEST_NAME} characters`);
   }

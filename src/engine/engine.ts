@@ -4,7 +4,11 @@ import type { AddOutcome, Capacity, Store } from '../store/store.js';
 import { MAX_BATCH } from '../store/store.js';
 import { Batcher } from './batcher.js';
 import { CompletionWatch } from './completion-watch.js';
+import { DropWarnings } from './logging/drop-warnings.js';
+import { FailureLog, type Logger } from './logging/failure-log.js';
 import { Maintenance } from './maintenance.js';
+import { Metrics } from './metrics/metrics.js';
+import { observedStore } from './metrics/observed-store.js';
 import { ScheduleRunner } from './schedules/schedule-runner.js';
 
 /** A batch that reaches this many bytes is sent early. */
@@ -16,6 +20,8 @@ export interface EngineOptions {
   random?: () => number;
   /** Called for background errors that cannot be reported to any caller. */
   onError?: (error: Error, what: string) => void;
+  /** Gets failed attempts and dead jobs. */
+  logger?: Logger;
 }
 
 /** Makes the decisions and batches the calls; every operation on jobs goes through the engine to the store. */
@@ -23,20 +29,25 @@ export class Engine {
   readonly maintenance: Maintenance;
   readonly completions: CompletionWatch;
   readonly scheduleRunner: ScheduleRunner;
+  readonly dropWarnings: DropWarnings;
+  readonly failures: FailureLog;
   readonly random: () => number;
   readonly onError: (error: Error, what: string) => void;
   readonly #adds = new Map<string, Batcher<NewJob, AddOutcome>>();
   readonly #pushes = new Map<string, Batcher<Bytes, boolean>>();
 
-  constructor(
-    readonly store: Store,
-    options: EngineOptions = {},
-  ) {
+  readonly metrics = new Metrics();
+  readonly store: Store;
+
+  constructor(store: Store, options: EngineOptions = {}) {
+    this.store = observedStore(store, this.metrics);
     this.random = options.random ?? Math.random;
     this.onError = options.onError ?? (() => {});
     this.maintenance = new Maintenance(this);
     this.completions = new CompletionWatch(this);
     this.scheduleRunner = new ScheduleRunner(this);
+    this.dropWarnings = new DropWarnings(this.onError);
+    this.failures = new FailureLog(options.logger);
   }
 
   add(queue: string, job: NewJob, limits: Capacity): Promise<AddOutcome> {
@@ -66,7 +77,7 @@ export class Engine {
     if (!this.store.addIn) {
       throw new CroreError(
         'STORE_UNSUPPORTED',
-        `addIn: queue '${queue}' is not in a SQLite file, and only there can a transaction be shared; use an outbox`,
+        `addIn: queue '${queue}' is not in a SQLite file, so it cannot share a transaction; use an outbox`,
       );
     }
     return this.store.addIn(connection, queue, jobs, limits);
@@ -98,6 +109,7 @@ export class Engine {
 
   async close(): Promise<void> {
     this.maintenance.close();
+    this.failures.close();
     this.completions.close();
     this.scheduleRunner.close();
     await this.store.close();

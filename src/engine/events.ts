@@ -73,6 +73,10 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   }
 
   /** Ends iterators and the emitter. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -132,10 +136,10 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
         try {
           const { value, done } = await source.next();
           if (done) return;
-          this.#tell(value.type, value);
-          this.#tell('event', value);
+          this.#notify(value.type, value);
+          this.#notify('event', value);
         } catch (error) {
-          this.#tell('error', error as Error);
+          this.#notify('error', error as Error);
           await this.#sleep(this.#stirs);
           source = this.#walk(at);
         }
@@ -144,7 +148,7 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   }
 
   /** An exception in one listener does not affect the others. */
-  #tell(name: string, value: JobEvent | Error): void {
+  #notify(name: string, value: JobEvent | Error): void {
     const what = `events of queue '${this.queue}'`;
     if (name === 'error' && this.listenerCount('error') === 0) {
       this.engine.onError(value as Error, what);
@@ -201,7 +205,7 @@ export async function followEvents(
   checkOptions(options, ['after', 'types'], 'events');
   const { after, types } = options;
   if (after !== undefined && !(typeof after === 'string' && /^\d{1,20}(-\d{1,20})?$/.test(after)))
-    throw new CroreError('BAD_OPTION', `events: after ${describe(after)} is not a position of an event`);
+    throw new CroreError('BAD_OPTION', `events: after ${describe(after)} is not an event position`);
   if (types !== undefined && !Array.isArray(types))
     throw new CroreError('BAD_OPTION', `events: types must be an array, not ${describe(types)}`);
   for (const type of types ?? []) checkOneOf(type, 'events: types', EVENT_TYPES);

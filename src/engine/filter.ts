@@ -48,7 +48,7 @@ export function resolveFilter(filter: Filter, states: readonly State[], what: st
 
 function text(value: unknown, what: string): string | undefined {
   if (value !== undefined && typeof value !== 'string')
-    throw new CroreError('BAD_OPTION', `${what} must be a text, not ${describe(value)}`);
+    throw new CroreError('BAD_OPTION', `${what} must be a string, not ${describe(value)}`);
   return value;
 }
 

@@ -14,13 +14,15 @@ import type {
   UniqueMode,
   UniqueScope,
 } from '../job/job.js';
-import { DEFAULT_SPEC, sharedSpec } from '../job/spec.js';
+import { DEFAULT_SPEC, NAMED_SPEC, sharedSpec } from '../job/spec.js';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
 
 /** Options of a new job. */
 export interface AddOptions {
-  /** Identity within the queue; default a UUIDv7. Adding a second job with an id that is still known is a duplicate. */
+  /** Identity within the queue; default a UUIDv7. Adding a second job with an id that is taken is a duplicate. */
   id?: string;
+  /** For how long after the job's end its `id` stays taken; default as long as done jobs are kept (`keep.for`). */
+  idWindow?: Duration;
   /** Run the job no earlier than after this delay. */
   delay?: Duration;
   /** Run the job no earlier than this time; a time in the past means now. Exclusive with `delay`. */
@@ -80,6 +82,7 @@ export interface KeepOptions {
 
 const KNOWN = [
   'id',
+  'idWindow',
   'delay',
   'at',
   'priority',
@@ -104,6 +107,8 @@ export function resolveJob(queue: string, payload: Body, options: AddOptions | u
   const { id, delay, at, priority } = options;
   if (delay !== undefined && at !== undefined)
     throw new CroreError('BAD_OPTION', "add: give 'delay' or 'at', not both");
+  if (options.idWindow !== undefined && id === undefined)
+    throw new CroreError('BAD_OPTION', "add: 'idWindow' needs an 'id'");
   return {
     id: id === undefined ? newId(now) : checkName(id, 'job id'),
     fresh: id === undefined,
@@ -116,21 +121,40 @@ export function resolveJob(queue: string, payload: Body, options: AddOptions | u
 }
 
 function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
-  const { attempts, backoff, reservation, unique, needs, expires, keep, keepDead, group, headers } = options;
+  const { id, idWindow, attempts, backoff, reservation, unique, needs, expires, keep, keepDead, group, headers } =
+    options;
   const asked =
-    attempts ?? backoff ?? reservation ?? unique ?? needs ?? expires ?? keep ?? keepDead ?? group ?? headers;
-  if (asked === undefined) return DEFAULT_SPEC;
+    attempts ??
+    backoff ??
+    reservation ??
+    unique ??
+    needs ??
+    expires ??
+    keep ??
+    keepDead ??
+    group ??
+    headers ??
+    idWindow;
+  if (asked === undefined) return id === undefined ? DEFAULT_SPEC : NAMED_SPEC;
+  const kept = keep || keepDead ? resolveKeeps(keep, keepDead) : DEFAULT_SPEC.keep;
   return sharedSpec({
+    idWindow: id === undefined ? undefined : resolveIdWindow(idWindow, kept.done),
     attempts: attempts === undefined ? DEFAULT_SPEC.attempts : checkInteger(attempts, 'attempts', 1, 1_000_000),
     backoff: backoff === undefined ? DEFAULT_BACKOFF : resolveBackoff(backoff),
     reservation: reservation === undefined ? 0 : Math.max(1, milliseconds(reservation, 'reservation')),
     expires: expires === undefined ? 0 : resolveExpiry(expires, now),
-    keep: keep || keepDead ? resolveKeeps(keep, keepDead) : DEFAULT_SPEC.keep,
+    keep: kept,
     headers: headers === undefined ? undefined : resolveHeaders(headers),
     group: group === undefined ? undefined : checkName(group, 'group'),
     unique: unique === undefined ? undefined : resolveUnique(unique),
     needs: needs === undefined || needs.length === 0 ? undefined : resolveNeeds(queue, needs),
   });
+}
+
+/** With no retention, ids are free at once, unless the window says otherwise. */
+function resolveIdWindow(idWindow: Duration | undefined, done: Keep): number | undefined {
+  const ms = idWindow === undefined ? (done.count === 0 ? 0 : done.ms) : milliseconds(idWindow, 'idWindow');
+  return ms === 0 ? undefined : ms;
 }
 
 function moment(value: Date | number, what: string): number {

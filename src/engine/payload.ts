@@ -23,7 +23,8 @@ function toJson(value: unknown, what: string): string {
     const why = (error as Error).message.split('\n')[0];
     throw new CroreError('BAD_PAYLOAD', `${what} cannot be written as JSON: ${why}`, { cause: error });
   }
-  if (text === undefined) throw new CroreError('BAD_PAYLOAD', `${what} is a ${typeof value}, which JSON cannot hold`);
+  if (text === undefined)
+    throw new CroreError('BAD_PAYLOAD', `${what} is a ${typeof value}, which JSON cannot represent`);
   return text;
 }
 
@@ -48,5 +49,5 @@ function accept<T>(result: StandardSchemaV1.Result<T>, what: string): T {
     const path = issue.path?.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
     return path ? `${path}: ${issue.message}` : issue.message;
   });
-  throw new CroreError('BAD_PAYLOAD', `${what} was refused by the schema: ${words.join('; ')}`);
+  throw new CroreError('BAD_PAYLOAD', `${what} does not match the schema: ${words.join('; ')}`);
 }

@@ -1,4 +1,3 @@
-import { newId } from '../job/id.js';
 import type { Bytes, Entry, Job, Lease, NewJob } from '../job/job.js';
 import { DEFAULT_SPEC } from '../job/spec.js';
 import { type Outcome, release } from '../job/transitions.js';
@@ -19,8 +18,8 @@ export const CLAIMED_TASK: ClaimedJob = Object.freeze({
 });
 
 /** Builds the record of a raw task that has to be stored. */
-export function taskRecord(task: Bytes, now: number): NewJob {
-  return { id: newId(now), payload: task, priority: 0, spec: TASK_SPEC };
+export function taskRecord(task: Bytes, id: string): NewJob {
+  return { id, payload: task, priority: 0, spec: TASK_SPEC };
 }
 
 /** The fields of an entry that settling it needs; a raw task has no job. */
@@ -29,16 +28,16 @@ export interface Leased {
   job?: ClaimedJob | undefined;
 }
 
-/** Settles a claimed entry. A raw task gets a record, unless it is done or goes back unchanged. */
+/** Settles a claimed entry. A raw task gets a record, with the given id, unless it is done or goes back unchanged. */
 export function settlementOf(
   { lease, job, task }: Leased & Pick<Entry, 'task'>,
   outcome: Outcome,
-  now: () => number,
+  id: () => string,
 ): Settlement {
   const { spec, priority } = job ?? CLAIMED_TASK;
   const settlement: Settlement = { lease, outcome: outcome, spec, priority };
   if (job || outcome.to === 'done' || outcome.to === 'ready') return settlement;
-  return { ...settlement, record: taskRecord(task!, now()) };
+  return { ...settlement, record: taskRecord(task!, id()) };
 }
 
 /** The only way to return a lease: to the front of the queue, as if the entry had not been claimed. */

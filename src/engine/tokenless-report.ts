@@ -1,3 +1,4 @@
+import { writeAttempt } from '../job/attempt.js';
 import type { Job } from '../job/job.js';
 import { type Counted, fail } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
@@ -34,7 +35,7 @@ async function failAll(engine: Engine, queue: string, ids: readonly string[]): P
     if (jobs.length === 0) break;
     const applied = await engine.store.settle(
       queue,
-      jobs.map((job) => failure(job, engine.random)),
+      jobs.map((job) => failure(job, engine.random, engine.store.now())),
     );
     jobs.forEach((job, i) => void (applied[i] && failed.add(job.id)));
     left = jobs.filter((_job, i) => !applied[i]).map(({ id }) => id);
@@ -49,12 +50,16 @@ function mayFail(job: Job | undefined): boolean {
 
 /** The settlement of an active job whose failure was reported. */
 export function failure(
-  job: Counted & Pick<Job, 'worker' | 'token' | 'id' | 'priority' | 'spec'>,
+  job: Counted & Pick<Job, 'worker' | 'token' | 'id' | 'priority' | 'spec' | 'startedAt'>,
   random: () => number,
+  now: number,
 ): Settlement {
   const lease = { worker: job.worker!, token: job.token!, id: job.id };
   const move = fail(job, REPORTED, { random });
+  const { attempt, startedAt, worker } = job;
+  const error = { name: '', message: REPORTED };
   return {
+    attempt: writeAttempt({ attempt, outcome: 'failed', startedAt, endedAt: now, worker, error }),
     lease,
     outcome: move.to === 'scheduled' ? { ...move, answered: true } : move,
     spec: job.spec,

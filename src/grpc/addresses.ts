@@ -53,7 +53,7 @@ export async function listenAll(addresses: readonly Address[], make: () => Serve
       const noSuchFamily = code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT';
       if (servers.length > 0 && host === '::1' && noSuchFamily) continue;
       for (const one of servers) one.close();
-      const why = code === 'EADDRINUSE' ? 'something else does (EADDRINUSE)' : (code ?? (error as Error).message);
+      const why = code === 'EADDRINUSE' ? 'address already in use (EADDRINUSE)' : (code ?? (error as Error).message);
       throw new CroreError('BAD_OPTION', `cannot listen on ${shown({ host, port })}: ${why}`);
     }
   }

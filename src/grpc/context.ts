@@ -7,6 +7,8 @@ export interface Log {
   info(fields: object, text: string): void;
   warn(fields: object, text: string): void;
   error(fields: object, text: string): void;
+  /** News about jobs: failed attempts and dead jobs. */
+  job?(fields: object, text: string): void;
 }
 
 /** Limits on what a caller may request. */

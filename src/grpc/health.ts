@@ -7,20 +7,22 @@ import {
 /** How long a result about the store is cached, and how long the store may take to answer. */
 const FRESH = 1_000;
 const PATIENCE = 1_500;
+const UNREACHABLE = 'the store does not answer';
 
 /** Whether the server accepts calls and its store answers, for checks and watchers. */
 export class Health {
   /** Watchers waiting for their next check. */
   readonly #pausing = new Set<() => void>();
   #closing = false;
-  #ready = true;
+  /** Why the server is not ready, if it is not. */
+  #problem: string | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
   #asking: Promise<void> | undefined;
 
   constructor(
     private readonly services: readonly string[],
-    /** Resolves when the store answers. */
-    private readonly probe: () => Promise<unknown>,
+    /** Resolves with the reason why the server is not ready, if it is not. */
+    private readonly probe: () => Promise<string | undefined>,
   ) {}
 
   /** From now on, reports the server as not serving. */
@@ -29,15 +31,19 @@ export class Health {
     for (const goOn of this.#pausing) goOn();
   }
 
-  /** Queries the store, at most once a second and one query at a time. */
   async isReady(): Promise<boolean> {
+    return (await this.problem()) === undefined;
+  }
+
+  /** Why the server is not ready. Queries the store, at most once a second and one query at a time. */
+  async problem(): Promise<string | undefined> {
     if (!this.#closing && performance.now() - this.#askedAt > FRESH) {
       this.#asking ??= this.#ask().finally(() => {
         this.#asking = undefined;
       });
       await Promise.race([this.#asking, this.#patience()]);
     }
-    return this.#ready && !this.#closing;
+    return this.#closing ? 'the server is shutting down' : this.#problem;
   }
 
   routes(router: ConnectRouter): void {
@@ -51,11 +57,7 @@ export class Health {
   }
 
   async #ask(): Promise<void> {
-    const ready = await this.probe().then(
-      () => true,
-      () => false,
-    );
-    this.#ready = ready;
+    this.#problem = await this.probe().catch(() => UNREACHABLE);
     this.#askedAt = performance.now();
   }
 
@@ -63,7 +65,7 @@ export class Health {
   #patience(): Promise<void> {
     return new Promise((resolve) => {
       const late = () => {
-        if (this.#asking) this.#ready = false;
+        if (this.#asking) this.#problem = UNREACHABLE;
         resolve();
       };
       const timer = setTimeout(late, PATIENCE).unref();

@@ -1,8 +1,10 @@
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
+import { PROMETHEUS_TYPE } from '../engine/metrics/prometheus.js';
 import type { TlsMaterial } from './addresses.js';
 import type { Log, ServerLimits } from './context.js';
+import { indexText, notFoundText } from './http-index.js';
 import type { ByteBudget } from './http2/byte-budget.js';
 import { authorityOf, isOfThisMachine, pathOf } from './http2/request-target.js';
 import type { RpcHandlers } from './rpc-handlers.js';
@@ -10,8 +12,10 @@ import type { RpcHandlers } from './rpc-handlers.js';
 export interface HttpSetup {
   rpcHandlers: RpcHandlers;
   admits: (path: string, headers: IncomingMessage['headers']) => boolean;
-  /** Whether the store answers and the server accepts calls. */
-  isReady: () => Promise<boolean>;
+  /** Metrics as Prometheus text. */
+  metrics: () => Promise<string>;
+  /** Why the server should get no calls, if it should not. */
+  problem: () => Promise<string | undefined>;
   newBudget: () => ByteBudget;
   limits: ServerLimits;
   /** How long a client may take for its handshake and for the headers of a request. */
@@ -25,10 +29,6 @@ export interface HttpSetup {
 const REQUEST_TIMEOUT = 60_000;
 /** How many requests of a connection may wait for the response to an earlier one. */
 const MOST_PIPELINED = 50;
-const HINT = `Crore job server. Calls are POST requests with JSON:
-  curl -H 'content-type: application/json' -d '{}' URL/crore.v1.Crore/Stats
-  curl -H 'content-type: application/json' -d '{"queue":"mails","jobs":[{"payload":{"json":"{}"}}]}' URL/crore.v1.Crore/Add
-`;
 
 type Refused = [status: number, text: string];
 
@@ -45,7 +45,7 @@ export function httpServer(setup: HttpSetup): HttpServer {
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     turns.take(request.socket, response, () => {
       answer(setup, request, response, budgetOf).catch((error) => {
-        setup.log.error({ err: error }, 'a request could not be answered');
+        setup.log.error({ err: error }, 'a request failed');
         response.destroy();
       });
     });
@@ -95,28 +95,48 @@ async function answer(
   request.on('error', () => {});
   response.on('error', () => {});
   const path = pathOf(request.url);
-  if (path === undefined) return say(response, 400, 'the path of the request is not one of an HTTP call');
+  if (path === undefined) return say(response, 400, 'invalid request path');
   const wrong = refusal(setup, request);
   if (wrong) return say(response, ...wrong);
   if (path === '/healthz') return say(response, 200, 'ok');
   if (path === '/readyz') {
-    const ready = await setup.isReady();
-    return say(response, ready ? 200 : 503, ready ? 'ready' : 'not ready: shutting down, or the store does not answer');
+    const problem = await setup.problem();
+    return say(response, problem === undefined ? 200 : 503, problem === undefined ? 'ready' : `not ready: ${problem}`);
   }
   if (!setup.admits(path, request.headers)) {
     response.setHeader('www-authenticate', 'Bearer');
-    return say(response, 401, 'a bearer token is needed');
+    return say(response, 401, 'missing or wrong bearer token');
   }
-  if (path === '/' && request.method === 'GET') return say(response, 200, HINT);
-  if (!setup.rpcHandlers.handles(path))
-    return say(response, 404, `nothing is served at ${path.slice(0, 200)}\n\n${HINT}`);
+  const base = `${setup.tls ? 'https' : 'http'}://${request.headers.host}`;
+  if (path === '/metrics') return scrape(setup, request, response);
+  if (path === '/' && (request.method === 'GET' || request.method === 'HEAD'))
+    return say(response, 200, indexText(base));
+  if (!setup.rpcHandlers.handles(path)) return say(response, 404, notFoundText(path, base));
   if (request.method !== 'POST') {
     response.setHeader('allow', 'POST');
-    return say(response, 405, 'calls are POST requests');
+    return say(response, 405, `calls must be POST requests with JSON: see GET ${base}/`);
+  }
+  if (!isKnownType(request.headers['content-type'])) {
+    const example = `curl -H 'content-type: application/json' -d '{}' ${base}${path}`;
+    return say(response, 415, `the content type must be application/json: ${example}`);
   }
   const { headers, httpVersion, method, socket } = request;
   const incoming = { path, method, httpVersion, headers, body: request, budget: budgetOf(socket) };
   return setup.rpcHandlers.handle(incoming, response);
+}
+
+/** What the calls understand: JSON and protocol buffers, plain or in the framings of gRPC-Web and Connect. */
+function isKnownType(type: string | undefined): boolean {
+  return /^\s*application\/(json|proto|(connect|grpc|grpc-web)(\+(json|proto))?)\s*(;|$)/i.test(type ?? '');
+}
+
+async function scrape(setup: HttpSetup, { method }: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (method !== 'GET' && method !== 'HEAD') return say(response, 405, 'metrics are read with GET');
+  try {
+    say(response, 200, await setup.metrics(), PROMETHEUS_TYPE);
+  } catch (error) {
+    say(response, 503, `the store does not answer: ${(error as Error).message}`);
+  }
 }
 
 /** Refuses requests from other sites' pages, which must not act on behalf of their visitors. */
@@ -130,9 +150,9 @@ function refusal({ loopback }: HttpSetup, request: IncomingMessage): Refused | u
   return undefined;
 }
 
-function say(response: ServerResponse, status: number, text: string): void {
+function say(response: ServerResponse, status: number, text: string, type = 'text/plain; charset=utf-8'): void {
   response.statusCode = status;
-  response.setHeader('content-type', 'text/plain; charset=utf-8');
+  response.setHeader('content-type', type);
   response.setHeader('x-content-type-options', 'nosniff');
   response.end(text.endsWith('\n') ? text : `${text}\n`);
 }

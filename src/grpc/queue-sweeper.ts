@@ -69,6 +69,11 @@ export class QueueSweeper {
     }
   }
 
+  /** A gap of a lease between two sweeps looks as if nobody could send heartbeats: dead sessions would be granted another lease. */
+  #quietPause(): number {
+    return Math.min(QUIET_ROUNDS * this.policy.sweep, this.policy.lease / 2);
+  }
+
   #refresh(stored: ReadonlySet<string>): void {
     for (const [queue, tended] of this.#queues) {
       if (!stored.has(queue) && !tended.asked) this.#queues.delete(queue);
@@ -87,7 +92,7 @@ export class QueueSweeper {
       const now = performance.now();
       tended.pause = quiet ? Math.min(2 * tended.pause + this.policy.sweep, this.policy.lease / 2) : 0;
       tended.lookAt = now + tended.pause;
-      if (quiet && now - tended.sweptAt < QUIET_ROUNDS * this.policy.sweep) return;
+      if (quiet && now - tended.sweptAt < this.#quietPause()) return;
       tended.sweptAt = now;
       await sweepQueue(this.engine, queue, this.policy);
     } catch (error) {

@@ -45,14 +45,14 @@ export class Reflection {
         return this.#fileOf(this.#symbols.get(value), value);
       case 'fileContainingExtension':
       case 'allExtensionNumbersOfType':
-        return refusal(NOT_FOUND, 'there are no extensions here');
+        return refusal(NOT_FOUND, 'no extensions are available');
       default:
-        return refusal(INVALID_ARGUMENT, 'the request asks for nothing');
+        return refusal(INVALID_ARGUMENT, 'empty request');
     }
   }
 
   #fileOf(file: DescFile | undefined, what: string): object {
-    if (!file) return refusal(NOT_FOUND, `'${what.slice(0, 80)}' is not known here`);
+    if (!file) return refusal(NOT_FOUND, `unknown symbol or file '${what.slice(0, 80)}'`);
     const needed = withImports(file);
     const fileDescriptorProto = needed.map((one) => toBinary(FileDescriptorProtoSchema, one.proto));
     return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } };

@@ -1,4 +1,4 @@
-import { type Code, ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect';
+import { ConnectError, type ConnectRouter, type Interceptor } from '@connectrpc/connect';
 import { Crore } from '../proto/crore/v1/crore_pb.js';
 import { Lakh } from '../proto/lakh/lakh_pb.js';
 import type { ServerContext } from './context.js';
@@ -6,7 +6,7 @@ import { croreService } from './crore/service.js';
 import { WorkStream } from './crore/work-stream.js';
 import type { Health } from './health.js';
 import { Reflection } from './reflection.js';
-import { STATUS, statusOf } from './status.js';
+import { connectErrorOf, statusOf } from './status.js';
 
 /** The calls that a library serves: crore.v1, health and reflection. */
 export class Routes {
@@ -52,10 +52,9 @@ export class Routes {
 /** Translates our errors into statuses by the table of errors; unexpected errors are logged and their details not sent. */
 export function translating(context: Pick<ServerContext, 'log'>): Interceptor {
   const translate = (error: unknown, method: string): ConnectError => {
-    if (error instanceof ConnectError) return error;
-    const { status, message, code } = statusOf(error);
-    if (status === 'INTERNAL') context.log.error({ err: error, method }, 'a call failed');
-    return new ConnectError(message, STATUS[status] as Code, code === undefined ? undefined : { 'crore-code': code });
+    if (!(error instanceof ConnectError) && statusOf(error).status === 'INTERNAL')
+      context.log.error({ err: error, method }, 'a call failed');
+    return connectErrorOf(error);
   };
   return (next) => async (request) => {
     const method = `${request.service.typeName}/${request.method.name}`;

@@ -9,7 +9,8 @@ import type { ByteBudget } from './http2/byte-budget.js';
 import { FrameReader, HEAD } from './http2/frames.js';
 import { GrowingBuffer } from './http2/growing-buffer.js';
 import { LONGEST_TIMEOUT, timeoutOf } from './http2/timeout.js';
-import { CallError, STATUS } from './status.js';
+import { plainRequest, plainResponse } from './json-calls.js';
+import { CallError, connectErrorOf, STATUS } from './status.js';
 
 export interface RpcHandlersSetup {
   routes: (router: ConnectRouter) => void;
@@ -63,20 +64,25 @@ export class RpcHandlers {
     const messages = new Messages(incoming.body, budget, this.setup.readLimit, single);
     response.once('close', () => {
       messages.close();
-      cancel.abort(new ConnectError('the caller has gone', Code.Canceled));
+      cancel.abort(new ConnectError('the client disconnected', Code.Canceled));
     });
     try {
       const header = headersOf(incoming.headers);
-      const body = messages.read(/^application\/(grpc|connect\+)/.test(header.get('content-type') ?? ''));
+      const type = mediaType(header);
+      const isPlain = /^application\/json\b/.test(type) && path.startsWith('/crore.v1.');
+      if (isPlain) header.delete('content-length'); // the library gets another text than was sent
+      const read = messages.read(/^application\/(grpc|connect\+)/.test(type));
+      const body = isPlain ? refusingPlain(plainRequest(handler.method.input, read)) : read;
       // The authority has been checked and is no longer needed.
       const url = `http://localhost${path}`;
       const contextValues = undefined as never;
       const answer = await handler({ httpVersion, method, url, header, body, signal: cancel.signal, contextValues });
-      await universalResponseToNodeResponse(answer, response as ServerResponse);
+      const shown = isPlain ? await plainResponse(handler.method.output, answer) : answer;
+      await universalResponseToNodeResponse(shown, response as ServerResponse);
     } catch (error) {
       if (!response.writableEnded && !response.headersSent) fail(response);
       else response.destroy();
-      if (!cancel.signal.aborted) this.setup.log.error({ err: error, path }, 'a call could not be answered');
+      if (!cancel.signal.aborted) this.setup.log.error({ err: error, path }, 'a call failed');
     } finally {
       messages.close();
     }
@@ -86,6 +92,13 @@ export class RpcHandlers {
 function fail(response: ServerResponse | Http2ServerResponse): void {
   response.statusCode = 500;
   (response as ServerResponse).end();
+}
+
+/** The media type of a request, in the form that the library expects: lower case, without parameters. */
+function mediaType(header: Headers): string {
+  const type = (header.get('content-type') ?? '').split(';')[0]!.trim().toLowerCase();
+  if (type !== '') header.set('content-type', type);
+  return type;
 }
 
 function headersOf(all: Incoming['headers']): Headers {
@@ -143,7 +156,8 @@ class Messages {
       this.#ready = [];
       yield* ready;
     }
-    if (this.#reader.partial) throw new ConnectError('the stream ended within a message', Code.InvalidArgument);
+    if (this.#reader.partial)
+      throw new ConnectError('the stream ended in the middle of a message', Code.InvalidArgument);
   }
 
   #hold(bytes: number): void {
@@ -168,6 +182,14 @@ class Messages {
       if (this.#closed) return;
       yield chunk;
     }
+  }
+}
+
+async function* refusingPlain(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    throw connectErrorOf(error);
   }
 }
 

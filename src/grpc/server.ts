@@ -8,6 +8,10 @@ import {
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createSecureServer, type TLSSocket } from 'node:tls';
 import { Engine } from '../engine/engine.js';
+import type { Logger } from '../engine/logging/failure-log.js';
+import { oncePerOutage } from '../engine/logging/outage-filter.js';
+import { prometheusText } from '../engine/metrics/prometheus.js';
+import { collect } from '../engine/metrics/snapshot.js';
 import type { Store } from '../store/store.js';
 import { Heartbeat } from '../worker/heartbeat.js';
 import { type Address, addressOf, isLoopback, listenAll, type TlsMaterial } from './addresses.js';
@@ -23,6 +27,7 @@ import { expectPreface, type Greeting } from './http2/preface.js';
 import { authorityOf, pathOf } from './http2/request-target.js';
 import { LakhService } from './lakh/lakh-service.js';
 import { QueueSweeper } from './queue-sweeper.js';
+import { Readiness } from './readiness.js';
 import { Routes, translating } from './router.js';
 import { RpcHandlers } from './rpc-handlers.js';
 
@@ -48,13 +53,13 @@ export interface ServerSetup {
   grace: number;
   /** How long a single store call may take. */
   timeout: number;
+  /** The server is not ready while a queue with workers has a due job that is older than this; 0 or absent: any age will do. */
+  readyMaxAge?: number;
   version: string;
   log: Log;
   random?: () => number;
 }
 
-/** The queue that is queried to check whether the store answers. */
-const PROBED = 'health';
 const SERVICES = ['lakh.Lakh', 'crore.v1.Crore'];
 const POLL = 20;
 /** Unfinished messages of one connection may use one part in this many of the limit for all connections. */
@@ -62,7 +67,13 @@ const CONNECTION_SHARE = 4;
 /** Maximum headers of one call; their bytes are limited too. */
 const MOST_HEADERS = 2_000;
 /** How often, in milliseconds, to log the number of connections that do not speak HTTP/2. */
-const STRANGERS_TOLD = 60_000;
+const STRANGERS_LOG_INTERVAL = 60_000;
+
+/** Failed attempts and dead jobs have a level of their own, where the log has one. */
+function jobLogger(log: Log): Logger {
+  const write = (fields: object, text: string) => (log.job ? log.job(fields, text) : log.warn(fields, text));
+  return { warn: write, error: write };
+}
 
 /** The job server: one store served over lakh, crore.v1 and HTTP/JSON. */
 export class Server {
@@ -80,13 +91,14 @@ export class Server {
   readonly #pages: NetServer[] = [];
   readonly #sockets = new Set<Socket>();
   #strangers = 0;
-  #strangersTold = Number.NEGATIVE_INFINITY;
+  #strangersLoggedAt = Number.NEGATIVE_INFINITY;
+  #collecting: Promise<string> | undefined;
   #closing: Promise<void> | undefined;
 
   private constructor(setup: ServerSetup) {
     const { store, log, random } = setup;
-    const onError = (error: Error, what: string) => log.error({ err: error }, what);
-    const engine = new Engine(store, { random, onError });
+    const onError = oncePerOutage((error, what) => log.error({ err: error }, what));
+    const engine = new Engine(store, { random, onError, logger: jobLogger(log) });
     this.#setup = setup;
     this.#tokenCheck = new TokenCheck(setup.token);
     this.#connections = new Connections(setup.keepalive, log);
@@ -103,7 +115,8 @@ export class Server {
       version: setup.version,
       keepSwept: (queue) => this.#sweeper.watch(queue),
     };
-    this.#health = new Health(SERVICES, () => store.settings(PROBED));
+    const readiness = new Readiness(engine, setup.readyMaxAge ?? 0);
+    this.#health = new Health(SERVICES, () => readiness.problem());
     this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
     this.#lakh = new LakhService(this.#context);
     this.#routes = new Routes(this.#context, this.#health);
@@ -154,12 +167,23 @@ export class Server {
       httpServer({
         rpcHandlers: this.#rpcHandlers,
         admits: (path, headers) => this.#tokenCheck.admits(path, headers),
-        isReady: () => this.#health.isReady(),
+        problem: () => this.#health.problem(),
+        metrics: () => this.#metrics(),
         newBudget: () => this.#newBudget(),
         loopback: http.every(isLoopback),
         ...{ tls, limits, handshake, log },
       });
     this.#pages.push(...(await listenAll(http, make)));
+  }
+
+  /** Looks at the queues once, however many ask at the same time. */
+  #metrics(): Promise<string> {
+    this.#collecting ??= collect(this.#context.engine)
+      .then(prometheusText)
+      .finally(() => {
+        this.#collecting = undefined;
+      });
+    return this.#collecting;
   }
 
   #make(): NetServer {
@@ -173,7 +197,9 @@ export class Server {
           { noDelay: true },
           this.#shielded((socket: Socket) => this.#greet(socket)),
         );
-    server.on('tlsClientError', (error: Error) => log.warn({ why: error.message }, 'a client could not be let in'));
+    server.on('tlsClientError', (error: Error) =>
+      log.warn({ why: error.message }, 'TLS handshake with a client failed'),
+    );
     server.on('connection', (socket: Socket) => this.#meet(socket));
     server.maxConnections = limits.connections;
     return server;
@@ -185,7 +211,7 @@ export class Server {
       try {
         listener(one, ...(rest as never[]));
       } catch (error) {
-        this.#setup.log.error({ err: error }, 'a caller could not be served');
+        this.#setup.log.error({ err: error }, 'a connection or call failed');
         one.destroy();
       }
     };
@@ -215,10 +241,10 @@ export class Server {
   #noteStranger(greeting: Greeting): void {
     this.#strangers += 1;
     const now = performance.now();
-    if (now - this.#strangersTold < STRANGERS_TOLD) return;
+    if (now - this.#strangersLoggedAt < STRANGERS_LOG_INTERVAL) return;
     const fields = { connections: this.#strangers, last: greeting };
     this.#setup.log.warn(fields, 'connections to the gRPC port were closed because they did not speak HTTP/2');
-    this.#strangersTold = now;
+    this.#strangersLoggedAt = now;
     this.#strangers = 0;
   }
 
@@ -264,12 +290,12 @@ export class Server {
         'RESOURCE_EXHAUSTED',
         `${metadata} bytes of metadata are over the limit of ${this.#setup.limits.metadata}`,
       );
-    else if (path === undefined) call.end('INVALID_ARGUMENT', 'the path of the call cannot be read');
+    else if (path === undefined) call.end('INVALID_ARGUMENT', 'invalid call path');
     else if (!authorityOf(authority))
       call.end('INVALID_ARGUMENT', `the authority '${authority.slice(0, 80)}' is not HOST or HOST:PORT`);
     else if (!this.#tokenCheck.admits(path, headers)) {
-      this.#setup.log.warn({ path: path.slice(0, 100) }, 'a call without the right token');
-      call.end('UNAUTHENTICATED', 'a bearer token is needed, and this call has no right one');
+      this.#setup.log.warn({ path: path.slice(0, 100) }, 'a call with a missing or wrong token');
+      call.end('UNAUTHENTICATED', 'missing or wrong bearer token');
     } else if (isGrpc && this.#lakh.handles(path)) {
       if (this.#closing) call.end('UNAVAILABLE', 'the server is shutting down');
       else this.#lakh.handle(path, call);
@@ -277,7 +303,7 @@ export class Server {
       const method = String(headers[':method']);
       const incoming = { path, method, httpVersion: '2.0', headers, body: stream, budget };
       void this.#rpcHandlers.handle(incoming, new Http2ServerResponse(stream));
-    } else call.end('UNIMPLEMENTED', `there is no call ${path.slice(0, 200)}`);
+    } else call.end('UNIMPLEMENTED', `unknown method ${path.slice(0, 200)}`);
   }
 
   async #close(): Promise<void> {

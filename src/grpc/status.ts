@@ -1,3 +1,4 @@
+import { type Code, ConnectError } from '@connectrpc/connect';
 import { CroreError, ERRORS } from '../errors.js';
 
 /** The gRPC status codes this server uses. */
@@ -35,7 +36,14 @@ export class CallError extends Error {
 export function statusOf(error: unknown): { status: StatusName; message: string; code?: string } {
   if (error instanceof CallError) return { status: error.status, message: error.message };
   if (error instanceof CroreError) return { status: ERRORS[error.code].grpc, message: error.message, code: error.code };
-  return { status: 'INTERNAL', message: 'the server failed; its log says why' };
+  return { status: 'INTERNAL', message: 'internal error: see the log of the server' };
+}
+
+/** The same for calls that a library serves. */
+export function connectErrorOf(error: unknown): ConnectError {
+  if (error instanceof ConnectError) return error;
+  const { status, message, code } = statusOf(error);
+  return new ConnectError(message, STATUS[status] as Code, code === undefined ? undefined : { 'crore-code': code });
 }
 
 /** `grpc-message` is percent-encoded ASCII. */

@@ -21,5 +21,8 @@ function parse(text: unknown): number {
 
 function bad(duration: unknown, what: string): CroreError {
   const shown = typeof duration === 'string' ? `'${duration}'` : String(duration);
-  return new CroreError('BAD_DURATION', `${what}: ${shown} is not milliseconds or a text such as '10s' or '5m'`);
+  return new CroreError(
+    'BAD_DURATION',
+    `${what}: ${shown} is not a duration: use milliseconds or a string such as '10s' or '5m'`,
+  );
 }

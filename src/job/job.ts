@@ -63,6 +63,8 @@ export interface Spec {
   /** Do not start later than this many milliseconds after creation; 0 means no expiry. */
   expires: number;
   keep: { done: Keep; dead: Keep };
+  /** For how many milliseconds after the job's end its id, chosen by the producer, stays taken. Absent for a generated id. */
+  idWindow?: number;
   headers?: Record<string, string>;
   /** Jobs of a group take turns with those of other groups, and share the limits per group. */
   group?: string;
@@ -109,6 +111,8 @@ export interface Job {
   answered?: boolean;
   progress?: string;
   log?: string;
+  /** The history of its attempts: see attempt.ts. */
+  attempts?: string;
   spec: Spec;
 }
 

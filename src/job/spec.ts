@@ -22,13 +22,18 @@ export const FORGETFUL_SPEC: Spec = Object.freeze({
   keep: Object.freeze({ done: NOTHING, dead: DEAD }),
 });
 
+/** A plain job with an id chosen by its producer. */
+export const NAMED_SPEC: Spec = Object.freeze({ ...DEFAULT_SPEC, idWindow: DONE.ms });
+
 const FORGETFUL = '-';
+const NAMED = '=';
 
 /** The shared object for a spec with the same options, if there is one. */
 export function sharedSpec(spec: Spec): Spec {
-  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
+  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw, idWindow } = spec;
   const plain = attempts === DEFAULT_SPEC.attempts && backoff === DEFAULT_BACKOFF && keep.dead === DEAD;
   if (!plain || reservation || expires || headers || group || unique || needs || raw) return spec;
+  if (idWindow !== undefined) return keep.done === DONE && idWindow === DONE.ms ? NAMED_SPEC : spec;
   if (keep.done === DONE) return DEFAULT_SPEC;
   return keep.done.count === 0 || keep.done.ms === 0 ? FORGETFUL_SPEC : spec;
 }
@@ -37,6 +42,7 @@ export function sharedSpec(spec: Spec): Spec {
 export function encodeSpec(spec: Spec): string {
   if (spec === DEFAULT_SPEC) return '';
   if (spec === FORGETFUL_SPEC) return FORGETFUL;
+  if (spec === NAMED_SPEC) return NAMED;
   const known = WRITTEN.get(spec);
   if (known !== undefined) return known;
   const text = writeSpec(spec);
@@ -48,7 +54,7 @@ export function encodeSpec(spec: Spec): string {
 const WRITTEN = new WeakMap<Spec, string>();
 
 function writeSpec(spec: Spec): string {
-  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
+  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw, idWindow } = spec;
   const differing = {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_BACKOFF ? undefined : backoff,
@@ -60,6 +66,7 @@ function writeSpec(spec: Spec): string {
     unique,
     needs,
     raw,
+    idWindow,
   };
   const text = JSON.stringify(differing);
   return text === '{}' ? '' : text;
@@ -73,6 +80,7 @@ const LONGEST_READ = 256;
 export function decodeSpec(text: string): Spec {
   if (text === '') return DEFAULT_SPEC;
   if (text === FORGETFUL) return FORGETFUL_SPEC;
+  if (text === NAMED) return NAMED_SPEC;
   if (text.length > LONGEST_READ) return parseSpec(text);
   const known = READ.get(text);
   if (known) return known;

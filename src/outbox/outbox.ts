@@ -40,7 +40,10 @@ export function prepareLedger(connection: Connection, what: string): OutboxTable
   const ledger = new OutboxTable(connection, what);
   try {
     if (ledger.db.inTransaction) {
-      throw new CroreError('BAD_OPTION', `${what}: the connection is inside a transaction; call it before`);
+      throw new CroreError(
+        'BAD_OPTION',
+        `${what}: the connection is inside a transaction; call it before the transaction begins`,
+      );
     }
     ledger.prepare();
     return ledger;
@@ -82,7 +85,7 @@ export class Outbox {
     if ((options as AddOptions | undefined)?.needs !== undefined) {
       throw new CroreError(
         'BAD_OPTION',
-        `outbox: a job cannot have 'needs', for they may be forgotten when it is sent`,
+        `outbox: a job cannot have 'needs': those jobs may be removed before it is sent`,
       );
     }
     if (options !== undefined && (options === null || typeof options !== 'object')) {

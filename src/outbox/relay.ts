@@ -78,12 +78,16 @@ export class Relay {
       };
       const timer = setTimeout(() => {
         this.#empty.delete(finish);
-        reject(new CroreError('TIMEOUT', `the outbox was not empty within ${ms} ms`));
+        reject(new CroreError('TIMEOUT', `the outbox did not become empty within ${ms} ms`));
       }, ms);
       this.#empty.add(finish);
       if (this.#closed) finish();
       else this.#stir();
     });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   /** Stops after the current batch; the next relay sends the rest. */
@@ -131,7 +135,7 @@ export class Relay {
     this.#occupiedSince ??= performance.now();
     if (performance.now() - this.#occupiedSince > OCCUPIED_LONG) {
       this.#occupiedSince = undefined;
-      const why = 'a transaction on its connection does not end, or the file is locked';
+      const why = 'a transaction on its connection is still open, or the file is locked';
       this.setup.onError(new CroreError('STORE_BUSY', `the outbox cannot be read: ${why}`), 'relay');
     }
     await this.#pause(OCCUPIED_PAUSE);
@@ -182,17 +186,17 @@ export class Relay {
    */
   async #compare(queue: string, seen: Batch): Promise<undefined | typeof OCCUPIED> {
     const theirs = await this.store.sources.position(queue, seen.source);
-    const verdict = this.ledger.write(() => {
+    const position = this.ledger.write(() => {
       const stand = this.ledger.stand(queue);
       if (stand?.source !== seen.source || stand.position !== seen.position || theirs === stand.position) return false;
       if (!this.ledger.has(queue, theirs)) return this.ledger.renew(queue, stand);
       this.ledger.confirm(queue, seen.source, theirs);
       return false;
     });
-    if (verdict === OCCUPIED) return OCCUPIED;
-    if (!verdict) return;
-    const what = `the outbox of queue '${queue}' and the store do not agree on what was sent last`;
-    const why = 'a backup was restored or the store lost data; what waits here is sent, some of it perhaps again';
+    if (position === OCCUPIED) return OCCUPIED;
+    if (!position) return;
+    const what = `the outbox of queue '${queue}' and the store disagree about the last sent job`;
+    const why = 'a backup was restored or the store lost data; waiting jobs are sent, some perhaps twice';
     this.setup.onError(new CroreError('STORE_UNCERTAIN', `${what}: ${why}`), 'relay');
   }
 

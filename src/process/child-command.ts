@@ -9,6 +9,8 @@ export interface ChildCommand {
   readonly stdin: 'inherit' | 'ignore' | Buffer;
   /** A pipe for the caller to read, or one of our own descriptors; default: our stdout. */
   readonly stdout?: 'pipe' | number;
+  /** A pipe for the caller to read; default: our stderr. */
+  readonly stderr?: 'pipe';
 }
 
 export interface ChildCommandOptions {
@@ -45,12 +47,12 @@ exec "$@"
 export function childCommand(item: Buffer, options: ChildCommandOptions, mark: string): ChildCommand | string {
   const [file, ...args] = options.command;
   const named = options.envVar !== '' || args.some((arg) => arg.includes('{}'));
-  if (named && item.includes(0)) return 'it holds a NUL byte, which no argument or variable can carry';
+  if (named && item.includes(0)) return 'it contains a NUL byte, which arguments and variables cannot contain';
   const plan = isUtf8(item) || !named ? plain(item, options, mark) : trampoline(item, options, mark);
   if (typeof plan === 'string') return plan;
   const values = [...plan.args, `${options.envVar}=${plan.env[options.envVar] ?? ''}`];
   const tooLong = process.platform === 'linux' && values.some((value) => Buffer.byteLength(value) > LONGEST);
-  return tooLong ? `it makes an argument of more than ${LONGEST} bytes of ${file}` : plan;
+  return tooLong ? `an argument or variable of ${file} would be longer than ${LONGEST} bytes` : plan;
 }
 
 function plain(item: Buffer, options: ChildCommandOptions, mark: string): ChildCommand {

@@ -50,6 +50,11 @@ export class Child {
     return this.process?.stdout ?? null;
   }
 
+  /** The same for its standard error. */
+  get stderr(): Readable | null {
+    return this.process?.stderr ?? null;
+  }
+
   /** Signals only the child. */
   signal(name: NodeJS.Signals): void {
     if (!this.over) this.kill(this.pid ?? 0, name);
@@ -92,7 +97,7 @@ function launch(start: typeof spawn, plan: ChildCommand): ChildProcess {
   const child = start(plan.file, [...plan.args], {
     env: plan.env,
     detached: true,
-    stdio: [item ? 'pipe' : (plan.stdin as 'inherit' | 'ignore'), plan.stdout ?? 'inherit', 'inherit'],
+    stdio: [item ? 'pipe' : (plan.stdin as 'inherit' | 'ignore'), plan.stdout ?? 'inherit', plan.stderr ?? 'inherit'],
   });
   // A child that does not read its input is not an error.
   child.stdin?.on('error', () => {});

@@ -63,20 +63,20 @@ export class OrphanGuard {
 
   watch(group: number): void {
     this.groups.add(group);
-    this.tell(`+ ${group}`);
+    this.send(`+ ${group}`);
   }
 
   forget(group: number): void {
     this.groups.delete(group);
-    this.tell(`- ${group}`);
+    this.send(`- ${group}`);
   }
 
   close(): void {
     this.closed = true;
-    this.tell('.');
+    this.send('.');
   }
 
-  private tell(line: string): void {
+  private send(line: string): void {
     this.shell?.stdin?.write(`${line}\n`);
   }
 
@@ -95,7 +95,7 @@ export class OrphanGuard {
     shell.on('exit', () => this.restart(shell));
     shell.stdin?.on('error', () => {});
     shell.unref();
-    for (const group of this.groups) this.tell(`+ ${group}`);
+    for (const group of this.groups) this.send(`+ ${group}`);
   }
 
   private restart(dead: ChildProcess): void {

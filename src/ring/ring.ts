@@ -163,6 +163,6 @@ function bytesOf(item: string | Uint8Array): Buffer {
 }
 
 function lostError(lease: HeldLock, loss: Loss): CroreError {
-  const why = loss === 'foreign' ? 'somebody else has it' : 'it could not be refreshed in time';
-  return new CroreError('LEASE_LOST', `the lock of ${lease.item.toString()} is lost: ${why}`);
+  const why = loss === 'foreign' ? 'another worker holds it' : 'it could not be refreshed in time';
+  return new CroreError('LEASE_LOST', `the lock of ${lease.item.toString()} was lost: ${why}`);
 }

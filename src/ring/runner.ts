@@ -184,7 +184,7 @@ export class Runner {
     for (const last of [false, true]) {
       try {
         const released = await this.store.release(held, rest, PATIENCE / 5);
-        if (!released && ours && !last) this.log(`${showItem(held.item)}: the lock was not ours any more at the end`);
+        if (!released && ours && !last) this.log(`${showItem(held.item)}: the lock was already lost at the end`);
         return;
       } catch (error) {
         if (last) this.log(`${showItem(held.item)}: lock not released: ${(error as Error).message}`);
@@ -193,12 +193,12 @@ export class Runner {
   }
 
   private retaken(lease: HeldLock): void {
-    this.log(`${showItem(lease.item)}: the lock was gone and is taken back`);
+    this.log(`${showItem(lease.item)}: the lock had expired and was acquired again`);
   }
 
   private lost(lease: HeldLock, loss: Loss): void {
     const work = [...this.works].find((each) => each.lease === lease);
-    const why = loss === 'foreign' ? 'somebody else has the lock' : 'the lock could not be refreshed in time';
+    const why = loss === 'foreign' ? 'another worker holds the lock' : 'the lock could not be refreshed in time';
     const ends = this.options.onLost === 'term';
     this.log(`error: ${showItem(lease.item)}: ${why}${ends ? ', ending the child' : ''}`);
     if (ends) work?.lose(loss, this.options.expiryMs);

@@ -89,7 +89,7 @@ function fromFile(file: string): string {
 
 function sqliteTarget(text: string): FileTarget {
   const file = text.slice('sqlite:'.length);
-  if (file === '') throw bad(text, 'no file is named');
+  if (file === '') throw bad(text, 'no file given');
   return { kind: 'sqlite', shown: text, file };
 }
 
@@ -112,7 +112,7 @@ function tlsFiles({ query }: Parts): SocketTarget['tls'] {
 
 function unixTarget(parts: Parts): SocketTarget {
   const path = decodePart(parts.path, (why) => bad(parts.text, `it ${why}`));
-  if (path.length < 2) throw bad(parts.text, 'no socket is named');
+  if (path.length < 2) throw bad(parts.text, 'no socket path given');
   const common = { kind: 'socket', host: '', port: 0, tls: undefined } as const;
   return { ...common, shown: redactUrl(parts.text), path, ...login(parts, parts.query.get('db') ?? '') };
 }

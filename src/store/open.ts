@@ -1,5 +1,6 @@
 import type { RawTaskStore } from './raw-store.js';
 import type { GivenClients } from './redis/connection/connect.js';
+import type { SqliteLibrary } from './sqlite/file/driver.js';
 import { openSqlite } from './sqlite/open.js';
 import type { Store } from './store.js';
 import { parseStoreUrl } from './url.js';
@@ -11,6 +12,8 @@ export interface OpenStoreOptions {
   clock?: () => number;
   /** For heartbeats only: they need no fsync of their own. */
   relaxed?: boolean;
+  /** The application's SQLite, for a store in a SQLite file. */
+  library?: SqliteLibrary;
 }
 
 /** Opens the store at a URL. The clients for Redis and for a job server are loaded only when a URL needs them. */

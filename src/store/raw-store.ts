@@ -33,8 +33,6 @@ export interface RawStore {
    * holds.
    */
   expireSession(queue: string, worker: string): Promise<boolean>;
-  /** Ends a session that has expired and holds nothing. */
-  removeSession(queue: string, worker: string): Promise<void>;
   /** Replaces the info of a live session; false if the session is gone. */
   updateSession(queue: string, worker: string, info: string): Promise<boolean>;
   /** Subscribes to task events of a queue. Events may be lost, but there are no false ones. */

@@ -36,6 +36,10 @@ export interface Store {
    * transactions cannot be shared.
    */
   addIn?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Capacity): AddOutcome[];
+  /**
+   * Writes a copy of the whole store to a new file; blocks meanwhile. Absent where the store has means of its own.
+   */
+  backup?(file: string): void;
   /** Claims up to `n` entries for a worker with a session, and renews that session. */
   claim(session: WorkerSession, n: number): Promise<Claim>;
   /** Applies each outcome whose token still matches; false where it does not. */
@@ -47,8 +51,8 @@ export interface Store {
   join(queue: string, worker: string, session: NewSession): Promise<void>;
   /** Renews sessions; false where a session is gone. */
   heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]>;
-  /** Ends a session that holds nothing; a session that still holds entries is left to expire. */
-  leave(queue: string, worker: string): Promise<void>;
+  /** Ends a session, if it holds nothing; a session that still holds entries is left to expire. */
+  leave(queue: string, worker: string, onlyIfExpired?: boolean): Promise<void>;
   /** The leases of a worker according to the store. */
   leasesOf(queue: string, worker: string): Promise<Lease[]>;
 
@@ -188,6 +192,8 @@ export interface Settlement {
   priority: number;
   /** The record to create for a raw task that fails. */
   record?: NewJob;
+  /** A line for the history of the job's attempts. */
+  attempt?: string;
 }
 
 export interface ProgressUpdate {
@@ -226,6 +232,8 @@ export interface SweepResult {
   lost: LostEntry[];
   /** One call could not do everything: there is more to sweep. */
   more: boolean;
+  /** How many dead jobs this queue has dropped so far because there were too many of them; absent if none. */
+  droppedDead?: number;
 }
 
 /** A schedule adds jobs to a queue repeatedly. Names are unique in the store. */
@@ -258,7 +266,10 @@ export interface JobPage {
 }
 
 /** Entries by state; raw tasks count as ready or active. */
-export type Counts = Record<State, number>;
+export type Counts = Record<State, number> & {
+  /** Dead jobs that were dropped because there were too many of them; absent if none were. */
+  droppedDead?: number;
+};
 
 export interface WorkerInfo {
   id: string;

@@ -46,7 +46,7 @@ export function parseStoreUrl(url: string): StoreUrl {
     default:
       throw bad(
         url,
-        'is none of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://',
+        'is not one of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://',
       );
   }
 }
@@ -84,14 +84,14 @@ function parseGrpc(url: string, { scheme, user, password, hosts, path, query }: 
   if (path !== '' && path !== '/') throw bad(url, 'is not grpc://HOST:PORT');
   const nodes = parseNodes(hosts, 50051, url);
   if (nodes.length > 1) throw bad(url, 'names several hosts');
-  if (user !== '') throw bad(url, 'has a user: a token stands behind a colon, as in grpc://:TOKEN@host');
+  if (user !== '') throw bad(url, 'has a user name: a token goes after a colon, as in grpc://:TOKEN@host');
   const files: TlsFiles = {};
   for (const [key, value] of query) {
     if (key !== 'ca' && key !== 'cert' && key !== 'key')
       throw bad(url, `has an unknown parameter '${key}' (known: ca, cert, key)`);
     files[key] = value;
   }
-  if (scheme === 'grpc' && query.size > 0) throw bad(url, 'names files for TLS: use grpcs://');
+  if (scheme === 'grpc' && query.size > 0) throw bad(url, 'has parameters for TLS: use grpcs://');
   return { kind: 'grpc', ...nodes[0]!, tls: scheme === 'grpcs' ? files : undefined, token: password || undefined };
 }
 

@@ -84,10 +84,10 @@ export class FaultyStore {
   /** Stops the handlers of a dead worker: their results will not count. */
   async silence(worker: string): Promise<void> {
     const { queue } = this.dead.get(worker)!;
-    for (const { token } of await this.real.leasesOf(queue, worker)) this.tell(queue, { type: 'cancelled', token });
+    for (const { token } of await this.real.leasesOf(queue, worker)) this.signal(queue, { type: 'cancelled', token });
   }
 
-  tell(queue: string, signal: Signal): void {
+  signal(queue: string, signal: Signal): void {
     for (const listener of [...(this.#listeners.get(queue) ?? [])]) listener(signal);
   }
 
@@ -95,7 +95,7 @@ export class FaultyStore {
     return {
       threadUrl: undefined, // a separate thread would send heartbeats in real time
       join: (queue, worker, session) => this.#join(queue, worker, session),
-      leave: (queue, worker) => this.#leave(queue, worker),
+      leave: (queue, worker, onlyIfExpired) => this.#leave(queue, worker, onlyIfExpired),
       heartbeat: (sessions) => this.#beat(sessions),
       claim: (session, n) => this.#count(() => this.#claim(session, n)),
       settle: (queue, settlements) => this.#count(() => this.#settle(queue, settlements)),
@@ -123,11 +123,11 @@ export class FaultyStore {
     return this.#count(() => this.real.join(queue, worker, session));
   }
 
-  async #leave(queue: string, worker: string): Promise<void> {
+  async #leave(queue: string, worker: string, onlyIfExpired?: boolean): Promise<void> {
     if (this.dead.has(worker)) return;
     this.living.delete(worker);
     this.activity += 1;
-    await this.real.leave(queue, worker);
+    await this.real.leave(queue, worker, onlyIfExpired);
   }
 
   async #beat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
@@ -187,7 +187,7 @@ export class FaultyStore {
   /** A worker that still runs a job whose reservation has ended has to be notified. */
   async #settleSwept(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     const applied = await this.real.settle(queue, settlements);
-    this.tell(queue, { type: 'reset' });
+    this.signal(queue, { type: 'reset' });
     return applied;
   }
 

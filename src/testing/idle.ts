@@ -81,7 +81,7 @@ export class IdleCheck {
   /** Whether a worker that is notified of work gets nothing. */
   async #isHeld(queue: string): Promise<boolean> {
     const before = this.wire.empties.get(queue);
-    this.wire.tell(queue, { type: 'work' });
+    this.wire.signal(queue, { type: 'work' });
     await turns(TURNS);
     return this.wire.empties.get(queue) !== before;
   }

@@ -39,7 +39,7 @@ export interface Inspection<T, R> {
 export async function openTesting(options: TestingOptions = {}): Promise<Testing> {
   checkOptions(options, ['now', 'seed', 'file', 'patience'], 'openTesting');
   const now = Number(options.now ?? Date.UTC(2030, 0, 1));
-  if (!Number.isSafeInteger(now) || now < 0) throw new CroreError('BAD_OPTION', `now: ${options.now} is not a moment`);
+  if (!Number.isSafeInteger(now) || now < 0) throw new CroreError('BAD_OPTION', `now: ${options.now} is not a time`);
   const seed = options.seed === undefined ? 1 : checkInteger(options.seed, 'seed', 0);
   const patience = options.patience === undefined ? 2_000 : milliseconds(options.patience, 'patience');
   const clock = new VirtualClock(now);
@@ -126,7 +126,7 @@ export class Testing {
     checkOptions(options, ['at'], 'kill');
     const id = (worker as { id?: unknown } | undefined)?.id;
     if (typeof id !== 'string' || !this.#wire.living.has(id)) {
-      throw new CroreError('BAD_OPTION', `kill: ${describe(id ?? worker)} is not a living worker of this kit`);
+      throw new CroreError('BAD_OPTION', `kill: ${describe(id ?? worker)} is not a live worker of this kit`);
     }
     const at = options.at === undefined ? undefined : checkOneOf(options.at, 'at', STEPS);
     return new Promise((resolve) => {
@@ -144,11 +144,11 @@ export class Testing {
 
   /** The state of a queue. */
   async inspect<T = unknown, R = unknown>(queue: string): Promise<Inspection<T, R>> {
-    const door = this.crore.queue<T, R>(queue);
+    const handle = this.crore.queue<T, R>(queue);
     const [counts, workers, ...pages] = await Promise.all([
-      door.count(),
-      door.workers(),
-      ...STATES.map((state) => door.list(state, { limit: 1_000 })),
+      handle.count(),
+      handle.workers(),
+      ...STATES.map((state) => handle.list(state, { limit: 1_000 })),
     ]);
     const jobs = Object.fromEntries(STATES.map((state, i) => [state, pages[i]!.jobs]));
     return {
@@ -156,6 +156,10 @@ export class Testing {
       jobs: jobs as Inspection<T, R>['jobs'],
       workers: workers.map((worker) => ({ ...worker, killed: this.#wire.dead.has(worker.id) })),
     };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   close(): Promise<void> {
@@ -188,9 +192,9 @@ export class Testing {
     const why = paused
       ? 'it is paused'
       : workers === 0
-        ? 'nobody works on it'
+        ? 'it has no workers'
         : held
-          ? 'its limits lets nothing start until the clock is moved'
+          ? 'its limits allow no start until the clock is moved'
           : this.#clock.sleepers > 0
             ? 'its handlers sleep until the clock is moved'
             : `nothing has happened for ${this.#patience} ms`;

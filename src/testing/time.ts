@@ -27,7 +27,7 @@ export class Time {
       if (stops === MOST_STOPS) {
         throw new CroreError(
           'TIMEOUT',
-          `advance: something was due ${MOST_STOPS} times within ${ms} ms: is it a loop?`,
+          `advance: timers were due ${MOST_STOPS} times within ${ms} ms: probably an endless loop`,
         );
       }
       const next = Math.min(end, await this.#nextEvent());
@@ -57,7 +57,7 @@ export class Time {
     }
     await this.engine.scheduleRunner.run();
     // What the limits of a queue held back may start now.
-    for (const { queue } of sessions) this.wire.tell(queue, { type: 'work' });
+    for (const { queue } of sessions) this.wire.signal(queue, { type: 'work' });
   }
 
   /** When something is due next: a job, a schedule, a dead worker's lease, a reservation, a sleeper. */

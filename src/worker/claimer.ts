@@ -23,7 +23,7 @@ export class Claimer {
   #closed = false;
   #held = false;
   /** The store may count entries as leased to this worker that it does not know of. */
-  #doubtful = false;
+  #mustReconcile = false;
   #comparing: Promise<void> | undefined;
 
   constructor(
@@ -60,7 +60,7 @@ export class Claimer {
 
   /** Called when signals may have been missed: compares what the worker holds with what the store says it holds. */
   reconcile(): void {
-    this.#doubtful = true;
+    this.#mustReconcile = true;
     this.wake();
   }
 
@@ -78,7 +78,7 @@ export class Claimer {
   #claim(): void {
     const session = this.hooks.session();
     if (!session || this.#closed || this.#held || this.#comparing) return;
-    if (this.#doubtful) {
+    if (this.#mustReconcile) {
       if (this.#trigger.claims === 0) this.#startComparing(session);
       return;
     }
@@ -99,7 +99,7 @@ export class Claimer {
       this.#take(session, claim);
     } catch (error) {
       this.#asked -= n;
-      this.#doubtful = true;
+      this.#mustReconcile = true;
       this.hooks.onError(error as Error, `claiming from queue '${this.queue}'`);
     }
   }
@@ -123,18 +123,18 @@ export class Claimer {
   }
 
   async #compare(session: WorkerSession): Promise<void> {
-    this.#doubtful = false;
+    this.#mustReconcile = false;
     try {
       const before = new Set([...this.slots.tokens, ...this.settler.tokens]);
       const held = await this.store.leasesOf(this.queue, session.worker);
       const theirs = new Set(held.map((lease) => lease.token));
-      const taken = new CroreError('LEASE_LOST', 'the job was cancelled or taken away');
+      const taken = new CroreError('LEASE_LOST', 'the job was cancelled or its lease was lost');
       for (const token of this.slots.tokens) {
         if (before.has(token) && !theirs.has(token)) this.slots.stop(token, taken);
       }
       await this.#giveBack(held.filter((lease) => !before.has(lease.token)));
     } catch (error) {
-      this.#doubtful = true;
+      this.#mustReconcile = true;
       this.hooks.onError(error as Error, `comparing leases of queue '${this.queue}'`);
       await new Promise((resolve) => setTimeout(resolve, ERROR_PAUSE));
     }

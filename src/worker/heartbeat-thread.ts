@@ -37,7 +37,7 @@ function store(): Promise<Store> {
   return opening;
 }
 
-function tell(worker: string, change: HeartbeatReply['change']): void {
+function notify(worker: string, change: HeartbeatReply['change']): void {
   parentPort!.postMessage({ worker, change } satisfies HeartbeatReply);
 }
 
@@ -71,14 +71,14 @@ function prolong(session: Session, sentAt: number): void {
   session.safeUntil = sentAt + session.lease;
   if (!session.late) return;
   session.late = false;
-  tell(session.worker, 'recovered');
+  notify(session.worker, 'recovered');
 }
 
 function lose(session: Session): void {
   if (sessions.get(session.worker) !== session) return;
   clearInterval(session.timer);
   sessions.delete(session.worker);
-  tell(session.worker, 'lost');
+  notify(session.worker, 'lost');
 }
 
 /** The worker has to stop before its lease ends, so it is reported late up to half a heartbeat interval early. */
@@ -86,7 +86,7 @@ function check(session: Session): void {
   const left = session.safeUntil - performance.now();
   if (left > session.heartbeatMs / 2 || session.late) return;
   session.late = true;
-  tell(session.worker, 'late');
+  notify(session.worker, 'late');
 }
 
 function add(watched: WatchedSession): void {

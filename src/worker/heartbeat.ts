@@ -99,7 +99,7 @@ export class Heartbeat {
     const setup: HeartbeatSetup = { url: this.store.threadUrl!, timeout, loop: this.#loop, gate: this.#gate };
     const thread = new Thread(new URL('./heartbeat-thread.js', import.meta.url), { workerData: setup });
     thread.unref();
-    thread.on('message', ({ worker, change }: HeartbeatReply) => this.#tell(worker, change));
+    thread.on('message', ({ worker, change }: HeartbeatReply) => this.#notify(worker, change));
     thread.on('error', (error) => this.onError(error, 'heartbeat thread'));
     thread.on('exit', () => this.#gone(thread));
     return thread;
@@ -112,7 +112,7 @@ export class Heartbeat {
     for (const listener of [...this.#listeners.values()]) listener.lost();
   }
 
-  #tell(worker: string, change: HeartbeatReply['change']): void {
+  #notify(worker: string, change: HeartbeatReply['change']): void {
     const listener = this.#listeners.get(worker);
     if (!listener) return;
     if (change === 'lost') listener.lost();
@@ -123,7 +123,7 @@ export class Heartbeat {
     const timer = setInterval(() => {
       this.store.heartbeat([{ queue, worker, lease }]).then(
         ([alive]) => {
-          if (!alive) this.#tell(worker, 'lost');
+          if (!alive) this.#notify(worker, 'lost');
         },
         (error: Error) => this.onError(error, 'heartbeat'),
       );

@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import type { Store, WorkerSession } from '../store/store.js';
 import type { Heartbeat } from './heartbeat.js';
+import { Session } from './session.js';
 
 const REJOIN_PAUSE = 250;
 
@@ -26,13 +26,13 @@ export interface LiveSessionSetup {
 }
 
 /**
- * The session of a worker at a queue: joins, sends heartbeats, and is replaced under a new name when it is lost.
+ * A worker's presence at a queue: a session that joins again and again, and is replaced under a new name when it is lost.
  *
  *    joining ──▶ joined ──▶ lost ──▶ joining, with a new name
  *       └───────────┴── close() ──▶ left
  */
 export class LiveSession {
-  #session: WorkerSession;
+  #session: Session;
   #joined = false;
   #closed = false;
   #joining: Promise<void>;
@@ -60,7 +60,7 @@ export class LiveSession {
   /** Called when the store no longer knows this session. */
   lose(session: WorkerSession, why: string): void {
     if (session !== this.#session || this.#closed) return;
-    this.setup.heartbeat.remove(session.worker);
+    this.#session.stopHeartbeat();
     this.#joined = false;
     this.setup.lost(session, why);
     this.#session = this.#newSession();
@@ -72,23 +72,22 @@ export class LiveSession {
     this.#closed = true;
   }
 
-  async leave(): Promise<void> {
+  leave(): Promise<void> {
     this.close();
-    this.setup.heartbeat.remove(this.#session.worker);
-    await this.setup.store.leave(this.setup.queue, this.#session.worker).catch(() => {}); // it expires by itself
+    return this.#session.leave();
   }
 
-  #newSession(): WorkerSession {
-    const { queue, name, lease } = this.setup;
-    return { queue, worker: `${name}-${randomBytes(4).toString('hex')}`, lease };
+  #newSession(): Session {
+    const { store, queue, name, lease } = this.setup;
+    return new Session(store, queue, Session.nameFor(name), lease);
   }
 
   async #join(): Promise<void> {
-    const { store, heartbeat, queue, lease, heartbeatMs, hung, info } = this.setup;
+    const { heartbeat, heartbeatMs, hung, info, late } = this.setup;
     const session = this.#session;
     while (!this.#closed) {
       try {
-        await store.join(queue, session.worker, { lease, info: JSON.stringify({ ...info, since: Date.now() }) });
+        await session.join({ ...info, since: Date.now() });
         break;
       } catch (error) {
         this.setup.failed(error as Error);
@@ -96,10 +95,8 @@ export class LiveSession {
       }
     }
     if (this.#closed) return;
-    heartbeat.add(
-      { ...session, heartbeatMs, hung },
-      { lost: () => this.lose(session, 'its heartbeat came too late'), late: this.setup.late },
-    );
+    const lost = () => this.lose(session, 'its heartbeat was too late');
+    session.keepAlive(heartbeat, { heartbeatMs, hung }, { lost, late });
     this.#joined = true;
     this.setup.joined();
   }

@@ -1,6 +1,7 @@
 import { encodeValue } from '../engine/payload.js';
 import { settlementOf } from '../engine/raw-task.js';
-import { isFatal } from '../errors.js';
+import { isCroreError, isFatal } from '../errors.js';
+import { type AttemptError, describeError, errorLine, writeAttempt } from '../job/attempt.js';
 import { milliseconds } from '../job/duration.js';
 import { die, expire, fail, finish, type Outcome, release, snooze } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
@@ -15,8 +16,6 @@ export interface OutcomeContext {
   maxPayload: number;
 }
 
-const LONGEST_ERROR = 4_096;
-
 /** The settlement after the handler returned. */
 export function returned(job: RunningJob<unknown>, value: unknown, context: OutcomeContext): Settlement {
   if (job.released) return released(job, context);
@@ -26,7 +25,8 @@ export function returned(job: RunningJob<unknown>, value: unknown, context: Outc
     return settlement(job, finish(job, encodeValue(value, 'the result', context.maxPayload)), context);
   } catch (error) {
     // Running the job again would not produce a valid result.
-    return settlement(job, die(job, messageOf(error)), context);
+    const described = describeError(error);
+    return settlement(job, die(job, errorLine(described)), context, described);
   }
 }
 
@@ -34,14 +34,12 @@ export function returned(job: RunningJob<unknown>, value: unknown, context: Outc
 export function threw(job: RunningJob<unknown>, error: unknown, context: OutcomeContext): Settlement {
   if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
-  if (job.stopped) return settlement(job, release(job), context);
-  const message = messageOf(error);
-  if (isFatal(error)) return settlement(job, die(job, message), context);
-  return settlement(
-    job,
-    fail(job, message, { random: context.random, delay: chosenDelay(job, error, context) }),
-    context,
-  );
+  if (job.stopped && isBecauseOf(error, job.stopped)) return settlement(job, release(job), context);
+  const described = describeError(error);
+  const message = errorLine(described);
+  if (isFatal(error)) return settlement(job, die(job, message), context, described);
+  const delay = chosenDelay(job, error, context);
+  return settlement(job, fail(job, message, { random: context.random, delay }), context, described);
 }
 
 export function released(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
@@ -50,20 +48,50 @@ export function released(job: RunningJob<unknown>, context: OutcomeContext): Set
 
 export function overran(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
   const message = `took longer than its reservation of ${job.spec.reservation} ms`;
-  return settlement(
-    job,
-    fail(job, message, { random: context.random, delay: chosenDelay(job, undefined, context) }),
-    context,
-  );
+  const delay = chosenDelay(job, undefined, context);
+  const described = { name: 'TIMEOUT', message };
+  return settlement(job, fail(job, message, { random: context.random, delay }), context, described);
 }
 
 export function expired(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
   return settlement(job, expire(job), context);
 }
 
-function settlement(job: RunningJob<unknown>, outcome: Outcome, context: OutcomeContext): Settlement {
+/**
+ * Whether a handler that was asked to stop did so. After a shutdown has begun, an error of another kind is a failure like any other;
+ * if the lease is in doubt, nothing that is thrown counts.
+ */
+function isBecauseOf(error: unknown, reason: Error): boolean {
+  if (!isCroreError(reason) || reason.code !== 'CLOSED') return true;
+  try {
+    const { name, cause } = error as { name?: unknown; cause?: unknown };
+    return error === reason || cause === reason || name === 'AbortError';
+  } catch {
+    return false; // a Proxy, or null
+  }
+}
+
+/** With an error, the attempt becomes part of the job's history. */
+function settlement(
+  job: RunningJob<unknown>,
+  outcome: Outcome,
+  context: OutcomeContext,
+  error?: AttemptError,
+): Settlement {
   const { lease, entry } = job;
-  return settlementOf({ lease, job: entry.job && job, task: entry.task }, outcome, context.now);
+  const settled = settlementOf({ lease, job: entry.job && job, task: entry.task }, outcome, () => job.id);
+  if (!error) return settled;
+  const endedAt = context.now();
+  const startedAt = Math.round(endedAt - (performance.now() - job.began));
+  const attempt = writeAttempt({
+    attempt: job.attempt,
+    outcome: 'failed',
+    startedAt,
+    endedAt,
+    worker: lease.worker,
+    error,
+  });
+  return { ...settled, attempt };
 }
 
 function chosenDelay(job: RunningJob<unknown>, error: unknown, { options }: OutcomeContext): number | undefined {
@@ -73,14 +101,4 @@ function chosenDelay(job: RunningJob<unknown>, error: unknown, { options }: Outc
   } catch {
     return undefined; // falls back to the stored curve when the function fails
   }
-}
-
-function messageOf(error: unknown): string {
-  let text: string;
-  try {
-    text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  } catch {
-    text = 'something was thrown that cannot be shown'; // an object without a prototype, or a Symbol as message
-  }
-  return text.length > LONGEST_ERROR ? `${text.slice(0, LONGEST_ERROR)}…` : text;
 }

@@ -1,33 +1,52 @@
+import { inspect } from 'node:util';
 import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
+import { newId } from '../job/id.js';
 import type { Entry, Job, Lease, Spec } from '../job/job.js';
 import type { Counted } from '../job/transitions.js';
 import type { ProgressUpdate } from '../store/store.js';
 
 /** The job as its handler sees it. */
 export interface ActiveJob<T> {
-  /** Undefined for a raw task, which has no id until it fails. */
-  readonly id: string | undefined;
+  /**
+   * The same for all attempts: the key for idempotent effects. A raw task gets one when its handler asks for it, and keeps it if it
+   * fails; if its worker is lost before that, the next delivery has another.
+   */
+  readonly id: string;
+  /** A raw task: it has no record. */
+  readonly isTask: boolean;
   readonly queue: string;
   readonly payload: T;
   /** 1 for the first delivery. */
   readonly attempt: number;
+  /** How many attempts the job has in all. */
+  readonly maxAttempts: number;
   /** How many workers died while they held this job. */
   readonly crashes: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Fencing token of the lease: pass it to systems that can reject a stale one. */
+  /** Fencing token of the lease, different for every attempt: pass it to systems that can reject a stale one. */
   readonly token: string;
-  /** Aborted on cancellation, lost lease, end of the reservation, and shutdown. */
+  /**
+   * Aborted on cancellation, lost lease, end of the reservation, and shutdown. The reason is a CroreError: its code is LEASE_LOST,
+   * TIMEOUT, or CLOSED for a shutdown, when there is time until the end of the worker's grace to save something.
+   */
   readonly signal: AbortSignal;
   /** Records the job's progress; any JSON value. Rejects with LEASE_LOST when this worker no longer holds the job. */
   progress(value: unknown): Promise<void>;
   /** Appends a line to the job's log. */
   log(line: string): Promise<void>;
-  /** Requests another delivery after `delay` without counting an attempt; return afterwards. */
-  snooze(delay: Duration): void;
-  /** Returns the job to the front of its queue without counting an attempt; return afterwards. */
-  release(): void;
+  /** Requests another delivery after `delay` without counting an attempt: `return job.snooze('5m')`. */
+  snooze(delay: Duration): Settled;
+  /** Returns the job to the front of its queue without counting an attempt: `return job.release()`. */
+  release(): Settled;
 }
+
+declare const settled: unique symbol;
+/** What a handler returns in place of a result when it has settled its job otherwise. */
+export interface Settled {
+  readonly [settled]: true;
+}
+const SETTLED = Object.freeze({}) as Settled;
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
@@ -41,6 +60,8 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   readonly createdAt: number;
   #payload: T | undefined;
   #decoded = false;
+  /** When the handler was called, on the monotonic clock. */
+  began = 0;
   snoozed: number | undefined;
   /** The handler returned it to the queue. */
   released = false;
@@ -49,6 +70,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   /** Why the handler was asked to stop, if it was. */
   stopped: Error | undefined;
   #controller: AbortController | undefined;
+  #taskId: string | undefined;
 
   constructor(
     readonly queue: string,
@@ -66,8 +88,14 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     this.createdAt = job.createdAt ?? 0;
   }
 
-  get id(): string | undefined {
-    return this.lease.id;
+  get id(): string {
+    if (this.lease.id !== undefined) return this.lease.id;
+    this.#taskId ??= newId(Date.now());
+    return this.#taskId;
+  }
+
+  get isTask(): boolean {
+    return this.lease.id === undefined;
   }
 
   /** Decoded on first access. */
@@ -79,6 +107,10 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   setPayload(payload: T): void {
     this.#payload = payload;
     this.#decoded = true;
+  }
+
+  get maxAttempts(): number {
+    return this.spec.attempts;
   }
 
   get token(): string {
@@ -97,6 +129,12 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     return this.#controller.signal;
   }
 
+  /** What `console.log(job)` shows. */
+  [inspect.custom](): object {
+    const { queue, id, payload, attempt, crashes, headers } = this;
+    return { queue, id, payload, attempt, ...(crashes > 0 ? { crashes } : {}), headers };
+  }
+
   /** Asks the handler to stop. */
   stop(reason: Error): void {
     this.stopped ??= reason;
@@ -106,32 +144,35 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   async progress(value: unknown): Promise<void> {
     const text = JSON.stringify(value);
     if (text === undefined)
-      throw new CroreError('BAD_PAYLOAD', `progress is a ${typeof value}, which JSON cannot hold`);
+      throw new CroreError('BAD_PAYLOAD', `progress is a ${typeof value}, which JSON cannot represent`);
     if (text.length > 65_536)
       throw new CroreError('PAYLOAD_TOO_LARGE', `progress is ${text.length} characters, the limit is 65536`);
     await this.#write({ progress: text });
   }
 
   async log(line: string): Promise<void> {
-    await this.#write({ log: `${String(line).replaceAll('\n', ' ')}\n` });
+    // SQLite cuts texts at a NUL.
+    await this.#write({ log: `${String(line).replaceAll('\n', ' ').replaceAll('\0', '\uFFFD')}\n` });
   }
 
-  snooze(delay: Duration): void {
+  snooze(delay: Duration): Settled {
     this.snoozed = milliseconds(delay, 'snooze');
+    return SETTLED;
   }
 
-  release(): void {
+  release(): Settled {
     this.released = true;
+    return SETTLED;
   }
 
   async #write(note: ProgressUpdate): Promise<void> {
     if (await this.note(this.lease, note)) return;
-    const error = new CroreError('LEASE_LOST', `the lease of ${describeEntry(this)} is gone`);
+    const error = new CroreError('LEASE_LOST', `the lease of ${describeEntry(this)} was lost`);
     this.stop(error);
     throw error;
   }
 }
 
-export function describeEntry(job: { id: string | undefined; queue: string }): string {
-  return job.id === undefined ? `a task of queue '${job.queue}'` : `job '${job.id}' of queue '${job.queue}'`;
+export function describeEntry(job: { id: string; isTask: boolean; queue: string }): string {
+  return job.isTask ? `a task of queue '${job.queue}'` : `job '${job.id}' of queue '${job.queue}'`;
 }

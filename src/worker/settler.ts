@@ -21,7 +21,7 @@ export class SettlementBatcher {
     this.#batches = new RetryingBatches({
       send: (batch) => this.#settle(batch),
       failed: (error, count, givenUp) => {
-        onError(error, `reporting ${count} outcomes of queue '${queue}'${givenUp ? ', given up' : ''}`);
+        onError(error, `reporting ${count} outcomes of queue '${queue}'${givenUp ? ', giving up' : ''}`);
         if (givenUp) gaveUp();
       },
       over: settled,
@@ -69,7 +69,7 @@ export class SettlementBatcher {
     if (stale < 0 || before !== this.#abandoned) return;
     const { lease } = batch[stale]!;
     const what = lease.id === undefined ? 'a task' : `job '${lease.id}'`;
-    const error = new CroreError('LEASE_LOST', `the outcome of ${what} came too late and was refused`);
+    const error = new CroreError('LEASE_LOST', `the outcome of ${what} was reported too late and rejected`);
     this.onError(error, `queue '${this.queue}'`);
   }
 }

@@ -2,7 +2,7 @@ import type { Engine } from '../engine/engine.js';
 import { CLAIMED_TASK } from '../engine/raw-task.js';
 import { CroreError, Fatal, isCroreError } from '../errors.js';
 import type { Entry, Lease } from '../job/job.js';
-import type { ProgressUpdate } from '../store/store.js';
+import type { ProgressUpdate, Settlement } from '../store/store.js';
 import { Deadlines } from './deadlines.js';
 import type { ResolvedWorkOptions } from './options.js';
 import { expired, type OutcomeContext, overran, released, returned, threw } from './outcome.js';
@@ -39,6 +39,7 @@ export class Slots<T> {
   readonly #running = new Map<string, RunningJob<T>>();
   readonly #reservations: Deadlines<RunningJob<T>>;
   readonly #prefetch: Prefetch;
+  readonly #recordRun: (seconds: number) => void;
   readonly #note: (lease: Lease, note: ProgressUpdate) => Promise<boolean>;
   #waiting: RunningJob<T>[] = [];
   /** Handlers that still run although the worker no longer holds their job; they keep their slot. */
@@ -61,6 +62,7 @@ export class Slots<T> {
     this.#context = { options, random: engine.random, now: () => engine.store.now(), maxPayload };
     this.#reservations = new Deadlines((job) => this.#overrun(job));
     this.#prefetch = new Prefetch(options.concurrency);
+    this.#recordRun = engine.metrics.runs.recorder(setup.queue);
     this.#note = (lease, note) => engine.store.recordProgress(setup.queue, lease, note);
   }
 
@@ -191,11 +193,11 @@ export class Slots<T> {
       return;
     }
     this.#running.set(job.token, job);
-    const startedAt = performance.now();
+    job.began = performance.now();
     const run = this.#call(job);
     run.then(
-      (value) => this.#ended(job, startedAt, () => returned(job, value, this.#context)),
-      (error) => this.#ended(job, startedAt, () => threw(job, error, this.#context)),
+      (value) => this.#ended(job, () => this.#logged(job, returned(job, value, this.#context))),
+      (error) => this.#ended(job, () => this.#logged(job, threw(job, error, this.#context), error)),
     );
   }
 
@@ -224,9 +226,10 @@ export class Slots<T> {
     }
   }
 
-  #ended(job: RunningJob<T>, startedAt: number, settle: () => Parameters<SettlementBatcher['report']>[0]): void {
+  #ended(job: RunningJob<T>, settle: () => Parameters<SettlementBatcher['report']>[0]): void {
     this.#progressAt = performance.now();
-    this.#prefetch.took(this.#progressAt - startedAt);
+    this.#prefetch.took(this.#progressAt - job.began);
+    this.#recordRun((this.#progressAt - job.began) / 1_000);
     if (this.#alone === job) this.#alone = undefined;
     if (job.over) {
       this.#zombies -= 1;
@@ -239,6 +242,11 @@ export class Slots<T> {
     if (this.#running.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
   }
 
+  #logged(job: RunningJob<T>, settlement: Settlement, cause?: unknown): Settlement {
+    this.#setup.engine.failures.settled(this.#setup.queue, job, settlement, cause);
+    return settlement;
+  }
+
   #report(job: RunningJob<T>, settlement: Parameters<SettlementBatcher['report']>[0]): void {
     if (job.spec.reservation > 0) this.#reservations.delete(job);
     this.settler.report(settlement);
@@ -249,7 +257,7 @@ export class Slots<T> {
     const started = this.#running.has(job.token);
     this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
     // A handler that never started has not failed, so the job goes back.
-    this.settler.report(started ? overran(job, this.#context) : released(job, this.#context));
+    this.settler.report(started ? this.#logged(job, overran(job, this.#context)) : released(job, this.#context));
     if (this.#alone === job) this.#alone = undefined;
     if (started) this.#detach(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
   }

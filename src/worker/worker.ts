@@ -70,10 +70,17 @@ export class Worker<T> {
     return this.#ready;
   }
 
-  /** Stops claiming, waits for running handlers up to the grace time, then returns their jobs without counting an attempt. */
+  /**
+   * Stops claiming, aborts the signals of running handlers (reason: code CLOSED), and waits for them up to the grace time; then
+   * returns their jobs without counting an attempt.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   #open(): LiveSession {
@@ -127,7 +134,7 @@ export class Worker<T> {
   #late(recovered: boolean): void {
     this.#claimer.hold(!recovered);
     if (recovered) return;
-    const cause = new CroreError('STORE_UNREACHABLE', 'no heartbeat gets through');
+    const cause = new CroreError('STORE_UNREACHABLE', 'no heartbeat reaches the store');
     this.#slots.stopAll(
       new CroreError('LEASE_LOST', 'the store cannot be reached and the lease is about to end', { cause }),
     );
@@ -135,14 +142,16 @@ export class Worker<T> {
 
   async #close(): Promise<void> {
     const { options } = this.#setup;
+    const shutdown = new CroreError('CLOSED', 'the worker is shutting down');
     this.#session.close();
     this.#claimer.close();
     this.#settler.hurry();
+    this.#slots.stopAll(shutdown);
     await this.#session.joining;
     await this.#claimer.settled();
-    this.#slots.giveBackWaiting();
+    this.#slots.stopAll(shutdown); // a claim that was under way may have started handlers
     await this.#slots.drained(options.grace);
-    this.#slots.giveBackRunning(new CroreError('CLOSED', 'the worker was closed'));
+    this.#slots.giveBackRunning(shutdown);
     await this.#settler.flushed();
     this.#unsubscribe();
     this.#unwatch();

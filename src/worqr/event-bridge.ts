@@ -61,10 +61,10 @@ export class EventBridge {
 
   /** Emits `work` only if this instance works on the queue, as it could not dequeue otherwise. */
   work(queue: string, count: number): void {
-    if (this.#setup.isWorking(queue)) this.#tell(queue, 'work', String(count));
+    if (this.#setup.isWorking(queue)) this.#notify(queue, 'work', String(count));
   }
 
-  trouble(error: Error, what: string): void {
+  reportError(error: Error, what: string): void {
     const { emitter } = this.#setup;
     if (emitter.listenerCount('error') === 0) {
       process.stderr.write(`worqr: ${what}: ${error.message}\n`);
@@ -104,13 +104,13 @@ export class EventBridge {
         else if (isWorking(queue)) look(queue);
         return;
       case 'done':
-        for (const end of event.ends) this.#tell(queue, 'done', this.#doneMessage(end));
+        for (const end of event.ends) this.#notify(queue, 'done', this.#doneMessage(end));
         return;
       case 'cancel':
-        this.#tell(queue, 'cancel', fromBytes(event.task, this.#setup.binary));
+        this.#notify(queue, 'cancel', fromBytes(event.task, this.#setup.binary));
         return;
       case 'delete':
-        this.#tell(queue, 'delete', '');
+        this.#notify(queue, 'delete', '');
         return;
       case 'reset':
         if (isWorking(queue)) look(queue);
@@ -126,13 +126,13 @@ export class EventBridge {
   }
 
   /** An error thrown by a listener must not break the connection. */
-  #tell(queue: string, type: string, message: string | Buffer): void {
+  #notify(queue: string, type: string, message: string | Buffer): void {
     const { emitter } = this.#setup;
     if (emitter.listenerCount(queue) === 0) return;
     try {
       emitter.emit(queue, type, message);
     } catch (error) {
-      this.trouble(error as Error, `listener of queue '${queue}'`);
+      this.reportError(error as Error, `listener of queue '${queue}'`);
     }
   }
 }

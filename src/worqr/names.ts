@@ -13,8 +13,7 @@ export function processId(queue: string, token: string): string {
 export function parseProcessId(id: unknown): { token: string; queue: string } {
   const cut = typeof id === 'string' ? id.indexOf(':') : -1;
   const [token, queue] = cut < 0 ? ['', ''] : [(id as string).slice(0, cut), (id as string).slice(cut + 1)];
-  if (queue === '' || !TOKEN.test(token))
-    throw new CroreError('PROCESS_GONE', `${shown(id)} is not the id of a process`);
+  if (queue === '' || !TOKEN.test(token)) throw new CroreError('PROCESS_GONE', `${shown(id)} is not a process id`);
   return { token, queue };
 }
 

@@ -165,7 +165,7 @@ function resolveOpener(
   if (clients.data === clients.subscribe) {
     throw new CroreError(
       'BAD_OPTION',
-      'data and subscribe must be separate connections: one in pub/sub takes no commands',
+      'data and subscribe must be separate connections: a connection in pub/sub mode takes no commands',
     );
   }
   // The address for a connection to create; next to two given ones it is unused, but the original requires it.
@@ -175,13 +175,13 @@ function resolveOpener(
 
 function checkPrefix(prefix: unknown): void {
   if (typeof prefix === 'string' && prefix !== '' && !/[{}\0]/.test(prefix)) return;
-  throw new CroreError('BAD_OPTION', `redisKeyPrefix ${describe(prefix)} must be text without braces or NUL`);
+  throw new CroreError('BAD_OPTION', `redisKeyPrefix ${describe(prefix)} must be a string without braces or NUL`);
 }
 
 function openerOfUrl(url: string, prefix: string | undefined, timeout: number): () => Promise<RawTaskStore> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'grpc')
-    throw new CroreError('BAD_URL', `Worqr needs a store of its own, sqlite: or redis:, not '${redactUrl(url)}'`);
+    throw new CroreError('BAD_URL', `Worqr needs a sqlite: or redis: store, not '${redactUrl(url)}'`);
   const open = (full: string) => openStore(full, { timeout }) as Promise<RawTaskStore>;
   if (parsed.kind === 'sqlite') return () => open(url);
   const chosen = /[?&]prefix=/.test(url) ? parsed.prefix : undefined;
@@ -198,7 +198,7 @@ function openerOfUrl(url: string, prefix: string | undefined, timeout: number): 
 
 function toUrl({ host = 'localhost', port = 6379, username, password, db }: WorqrRedisOptions): string {
   if (typeof host !== 'string' || host === '' || /[/?#@,\s]/.test(host))
-    throw new CroreError('BAD_OPTION', `host ${describe(host)} is not the name or address of a host`);
+    throw new CroreError('BAD_OPTION', `host ${describe(host)} is not a host name or address`);
   checkInteger(port, 'port', 1, 65_535);
   if (db !== undefined) checkInteger(db, 'db', 0, 99_999);
   for (const [name, value] of Object.entries({ username, password })) {
@@ -224,7 +224,7 @@ function checkClient(client: unknown, what: string): GivenClient | undefined {
     );
   const { redisOptions, ...own } = (options ?? {}) as Record<string, unknown>;
   const { keyPrefix, replyMapping, stringNumbers } = { ...(redisOptions as object), ...own } as Record<string, unknown>;
-  if (keyPrefix) throw new CroreError('BAD_OPTION', `${what} has a keyPrefix: use redisKeyPrefix in its place`);
+  if (keyPrefix) throw new CroreError('BAD_OPTION', `${what} has a keyPrefix: use redisKeyPrefix instead`);
   if (replyMapping === 'resp3' || stringNumbers) {
     const option = stringNumbers ? 'stringNumbers' : "replyMapping 'resp3'";
     throw new CroreError('BAD_OPTION', `${what} has ${option}: Worqr cannot read its replies`);

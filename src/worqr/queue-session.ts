@@ -3,7 +3,8 @@ import { Batcher } from '../engine/batcher.js';
 import { returnLease } from '../engine/raw-task.js';
 import { CroreError } from '../errors.js';
 import type { RawTaskStore } from '../store/raw-store.js';
-import { MAX_BATCH, type WorkerSession } from '../store/store.js';
+import { MAX_BATCH } from '../store/store.js';
+import type { Session } from '../worker/session.js';
 import { processId } from './names.js';
 import { fromBytes, type Process } from './tasks.js';
 
@@ -23,17 +24,17 @@ export class QueueSession {
   /** The last claim returned too few tasks, or there was none yet. */
   #wantsWork = true;
   /** Checks since the last claim. */
-  #quietLooks = 0;
+  #checksSinceClaim = 0;
   readonly #takes: Batcher<void, Taken | null>;
   /** Together with the number of a claim, its nonce. */
   readonly #stamp = randomBytes(9).toString('base64url');
   #takesMade = 0;
   /** Nonces of claims whose reply was lost, with the number of checks left. */
-  readonly #doubts = new Map<string, number>();
+  readonly #uncertainClaims = new Map<string, number>();
 
   constructor(
     private readonly store: RawTaskStore,
-    readonly session: WorkerSession,
+    readonly session: Session,
     private readonly binary: boolean,
     /** Called when the store no longer knows the session; creates the error for callers. */
     private readonly lost: () => CroreError,
@@ -57,27 +58,29 @@ export class QueueSession {
 
   /** Whether this session would not claim work by itself, as far as is known. Called periodically. */
   async isIdle(): Promise<boolean> {
-    this.#quietLooks += 1;
+    this.#checksSinceClaim += 1;
     if (this.#wantsWork) return true;
     // Other instances may have finished tasks claimed here: verify that before leaving work waiting because of them.
-    if (this.inHand.size > MANY || (this.inHand.size > 0 && this.#quietLooks >= QUIET)) await this.#recount();
-    return this.inHand.size === 0 && this.#quietLooks > 1;
+    if (this.inHand.size > MANY || (this.inHand.size > 0 && this.#checksSinceClaim >= QUIET)) await this.#recount();
+    return this.inHand.size === 0 && this.#checksSinceClaim > 1;
   }
 
   /** Returns the tasks of claims whose reply was lost. Called periodically. */
-  async settleDoubts(): Promise<void> {
-    if (this.#doubts.size === 0) return;
+  async returnUncertainClaims(): Promise<void> {
+    if (this.#uncertainClaims.size === 0) return;
     const { queue, worker } = this.session;
     const held = await this.store.leasesOf(queue, worker);
-    const nobodys = held.filter(({ token }) => [...this.#doubts.keys()].some((nonce) => token.endsWith(nonce)));
-    if (nobodys.length > 0)
+    const orphaned = held.filter(({ token }) =>
+      [...this.#uncertainClaims.keys()].some((nonce) => token.endsWith(nonce)),
+    );
+    if (orphaned.length > 0)
       await this.store.settle(
         queue,
-        nobodys.map((lease) => returnLease({ lease })),
+        orphaned.map((lease) => returnLease({ lease })),
       );
-    for (const [nonce, left] of this.#doubts) {
-      if (left <= 1) this.#doubts.delete(nonce);
-      else this.#doubts.set(nonce, left - 1);
+    for (const [nonce, left] of this.#uncertainClaims) {
+      if (left <= 1) this.#uncertainClaims.delete(nonce);
+      else this.#uncertainClaims.set(nonce, left - 1);
     }
   }
 
@@ -91,11 +94,11 @@ export class QueueSession {
   }
 
   async #take(n: number): Promise<(Taken | null)[]> {
-    this.#quietLooks = 0;
+    this.#checksSinceClaim = 0;
     this.#takesMade += 1;
     const nonce = `${this.#stamp}_${this.#takesMade.toString(36)}`;
     const { status, claimed: taken } = await this.store.raw.claim(this.session, n, nonce).catch((error: unknown) => {
-      if (error instanceof CroreError && error.code === 'STORE_UNCERTAIN') this.#doubts.set(nonce, LOOKS);
+      if (error instanceof CroreError && error.code === 'STORE_UNCERTAIN') this.#uncertainClaims.set(nonce, LOOKS);
       throw error;
     });
     if (status === 'lost') throw this.lost();

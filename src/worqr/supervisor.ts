@@ -59,11 +59,11 @@ export class Supervisor {
     }
   }
 
-  async failSessions(enrolled: string, queues: readonly (readonly [string, string])[]): Promise<void> {
+  async failSessions(registered: string, queues: readonly (readonly [string, string])[]): Promise<void> {
     const { store } = await this.connection();
-    await store.raw.expireSession(WORKER_REGISTRY, enrolled);
+    await store.raw.expireSession(WORKER_REGISTRY, registered);
     await Promise.all(queues.map(([queue, session]) => this.failSession(queue, session)));
-    await store.raw.removeSession(WORKER_REGISTRY, enrolled);
+    await store.leave(WORKER_REGISTRY, registered, true);
   }
 
   async failSession(queue: string, session: string): Promise<void> {
@@ -89,7 +89,7 @@ export class Supervisor {
     const first = this.#seen.get(session) ?? performance.now();
     this.#seen.set(session, first);
     if (work.length === 0 && deadline >= 0 && performance.now() - first < this.policy.lease) return;
-    await store.raw.removeSession(WORKER_REGISTRY, session);
+    await store.leave(WORKER_REGISTRY, session, true);
     this.#seen.delete(session);
   }
 

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { SweepPolicy } from '../engine/maintenance.js';
 import { CroreError } from '../errors.js';
 import { WORKER_REGISTRY } from '../store/raw-store.js';
-import type { WorkerSession } from '../store/store.js';
+import { Session } from '../worker/session.js';
 import { sessionName } from './names.js';
 import type { ResolvedOptions } from './options.js';
 import { QueueSession } from './queue-session.js';
@@ -20,13 +20,14 @@ export interface WorqrSessionSetup {
   /** Called once when other workers declare this worker dead. */
   lost: (error: CroreError) => void;
   /** Called with errors that cannot be reported to any caller. */
-  trouble: (error: Error, what: string) => void;
+  reportError: (error: Error, what: string) => void;
 }
 
 /** A started worker, from its registration to its end; it is never restarted. */
 export class WorqrSession {
   readonly #setup: WorqrSessionSetup;
-  readonly #name: string;
+  /** In the worker registry. */
+  readonly #registration: Session;
   readonly #queueSessions = new Map<string, QueueSession>();
   /** Names of the sessions at queues, from before they are opened until they have certainly ended. */
   readonly #sessions = new Map<string, string>();
@@ -36,15 +37,15 @@ export class WorqrSession {
 
   constructor(setup: WorqrSessionSetup) {
     this.#setup = setup;
-    this.#name = sessionName(setup.options.workerId);
+    this.#registration = this.#newSession(WORKER_REGISTRY);
   }
 
   /** Registers the worker. A permanent worker that starts again replaces the previous one of its name. */
   async start(): Promise<void> {
-    const { connection, options, supervisor } = this.#setup;
+    const { options, supervisor } = this.#setup;
     if (options.permanent) await supervisor.fail(options.workerId);
-    await connection.store.join(WORKER_REGISTRY, this.#name, { lease: options.lease, info: this.#info(), raw: true });
-    this.#beat(WORKER_REGISTRY, this.#name);
+    await this.#registration.join(this.#info(), true);
+    this.#keepAlive(this.#registration);
   }
 
   get isOver(): boolean {
@@ -79,14 +80,14 @@ export class WorqrSession {
     if (this.#over) return;
     this.#leave(queue);
     await this.#endSession(queue);
-    await this.#setup.connection.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info());
+    await this.#register();
   }
 
   /** Ends every session; all leased tasks return. */
   async end(): Promise<void> {
     if (this.#over) return;
     await Promise.allSettled(this.#joining.values());
-    await this.#fail(new CroreError('NOT_STARTED', 'the worker was ended: call startWorker to start it again'));
+    await this.#fail(new CroreError('NOT_STARTED', 'the worker was stopped: call startWorker to start it again'));
   }
 
   /**
@@ -94,44 +95,51 @@ export class WorqrSession {
    * for it. Also returns the tasks of claims whose replies were lost.
    */
   async beat(): Promise<void> {
-    const { connection, options } = this.#setup;
-    const { lease } = options;
-    const sessions = [
-      { queue: WORKER_REGISTRY, worker: this.#name, lease },
-      ...[...this.#queueSessions.values()].map((queueSession) => queueSession.session),
-    ];
-    const alive = await connection.store.heartbeat(sessions);
-    const ours = ({ queue, worker }: WorkerSession) =>
-      queue === WORKER_REGISTRY || this.#queueSessions.get(queue)?.session.worker === worker;
+    const sessions = [this.#registration, ...[...this.#queueSessions.values()].map(({ session }) => session)];
+    const alive = await this.#setup.connection.store.heartbeat(sessions);
+    const ours = (session: Session) =>
+      session === this.#registration || this.#queueSessions.get(session.queue)?.session === session;
     if (alive.some((one, i) => !one && ours(sessions[i]!))) this.#lose();
-    for (const queueSession of [...this.#queueSessions.values()]) await queueSession.settleDoubts();
+    for (const queueSession of [...this.#queueSessions.values()]) await queueSession.returnUncertainClaims();
   }
 
   async #join(queue: string): Promise<void> {
     const { connection, options, policy, supervisor } = this.#setup;
     await this.#endSession(queue); // a session that a failed call may have left
-    const session = { queue, worker: sessionName(options.workerId), lease: options.lease };
+    const session = this.#newSession(queue);
     this.#sessions.set(queue, session.worker);
     // To return the work of a dead worker, others must find its queues in the worker registry: so register them first.
-    if (!(await connection.store.raw.updateSession(WORKER_REGISTRY, this.#name, this.#info()))) throw this.#lose();
-    await connection.store.join(queue, session.worker, { lease: options.lease, info: this.#info(), raw: true });
+    if (!(await this.#register())) throw this.#lose();
+    await session.join(this.#info(), true);
     if (this.#over) {
       await supervisor.failSession(queue, session.worker);
       throw this.#over;
     }
     this.#queueSessions.set(queue, new QueueSession(connection.store, session, options.binary, () => this.#lose()));
     this.#unwatch.set(queue, connection.engine.maintenance.watch(queue, policy));
-    this.#beat(queue, session.worker);
+    this.#keepAlive(session);
   }
 
-  #beat(queue: string, worker: string): void {
-    const { connection, options, trouble } = this.#setup;
-    const late = new CroreError('STORE_UNREACHABLE', 'no heartbeat gets through and the lease is about to end');
-    connection.heartbeat.add(
-      { queue, worker, lease: options.lease, heartbeatMs: options.heartbeatEvery, hung: HUNG },
+  #newSession(queue: string): Session {
+    const { connection, options } = this.#setup;
+    return new Session(connection.store, queue, sessionName(options.workerId), options.lease);
+  }
+
+  /** Updates this worker's queues in the worker registry; false if it is gone from there. */
+  #register(): Promise<boolean> {
+    const { queue, worker } = this.#registration;
+    return this.#setup.connection.store.raw.updateSession(queue, worker, JSON.stringify(this.#info()));
+  }
+
+  #keepAlive(session: Session): void {
+    const { connection, options, reportError } = this.#setup;
+    const late = new CroreError('STORE_UNREACHABLE', 'no heartbeat reaches the store and the lease is about to end');
+    session.keepAlive(
+      connection.heartbeat,
+      { heartbeatMs: options.heartbeatEvery, hung: HUNG },
       {
         lost: () => void this.#lose(),
-        late: (recovered) => recovered || trouble(late, `worker '${options.workerId}'`),
+        late: (recovered) => recovered || reportError(late, `worker '${options.workerId}'`),
       },
     );
   }
@@ -139,23 +147,22 @@ export class WorqrSession {
   /** Other workers have declared this worker dead: drops its processes. Returns the error for callers. */
   #lose(): CroreError {
     if (this.#over) return this.#over;
-    const { options, lost, trouble } = this.#setup;
-    const why = 'its heartbeat came too late or somebody failed it; its tasks are back in their queues';
+    const { options, lost, reportError } = this.#setup;
+    const why = 'its heartbeat was too late, or another instance failed it; its tasks are back in their queues';
     const error = new CroreError(
       'NOT_STARTED',
       `worker '${options.workerId}' was lost: ${why}. Call startWorker again`,
     );
-    this.#fail(error).catch((failure: Error) => trouble(failure, `returning the work of '${options.workerId}'`));
+    this.#fail(error).catch((failure: Error) => reportError(failure, `returning the tasks of '${options.workerId}'`));
     lost(error);
     return error;
   }
 
   async #fail(reason: CroreError): Promise<void> {
     this.#over = reason;
-    const { connection, supervisor } = this.#setup;
     for (const queue of [...this.#queueSessions.keys()]) this.#leave(queue);
-    connection.heartbeat.remove(this.#name);
-    await supervisor.failSessions(this.#name, [...this.#sessions]);
+    this.#registration.stopHeartbeat();
+    await this.#setup.supervisor.failSessions(this.#registration.worker, [...this.#sessions]);
   }
 
   async #endSession(queue: string): Promise<void> {
@@ -171,10 +178,10 @@ export class WorqrSession {
     this.#queueSessions.delete(queue);
     this.#unwatch.get(queue)?.();
     this.#unwatch.delete(queue);
-    this.#setup.connection.heartbeat.remove(queueSession.session.worker);
+    queueSession.session.stopHeartbeat();
   }
 
-  #info(): string {
-    return JSON.stringify({ host: hostname(), pid: process.pid, queues: Object.fromEntries(this.#sessions) });
+  #info(): object {
+    return { host: hostname(), pid: process.pid, queues: Object.fromEntries(this.#sessions) };
   }
 }

@@ -50,7 +50,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     this.#link = new StoreConnection(
       open,
       timeout,
-      (error, what) => this.#bridge.trouble(error, what),
+      (error, what) => this.#bridge.reportError(error, what),
       (queue, tokens) => this.#session?.queueSessions.get(queue)?.forget(tokens),
     );
     this.#supervisor = new Supervisor(() => this.#link.connection(), sweepPolicyOf(this.#options));
@@ -60,7 +60,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
       timeout,
       binary,
       isWorking: (queue) => this.#session?.queueSessions.has(queue) === true,
-      look: (queue) => this.#attempt(`looking at queue '${queue}'`, () => this.requestWork(queue)),
+      look: (queue) => this.#attempt(`checking queue '${queue}'`, () => this.requestWork(queue)),
     });
     if (debug !== undefined) this.#debugTimer = this.#every(debug, 'debug', () => this.#debug()).unref();
   }
@@ -204,7 +204,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     await this.#link.connection();
     // Our own worker is identified by its session, not just its name: one that is started in the meantime is not
     // affected.
-    if (workerId === this.#options.workerId && this.#session) await this.#dismiss()?.end();
+    if (workerId === this.#options.workerId && this.#session) await this.#detach()?.end();
     else await this.#supervisor.fail(workerId);
   }
 
@@ -219,6 +219,10 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     return this.#closing;
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
   async #start(): Promise<void> {
     const connection = await this.#link.connection();
     const session = new WorqrSession({
@@ -227,10 +231,10 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
       supervisor: this.#supervisor,
       policy: sweepPolicyOf(this.#options),
       lost: (error) => {
-        if (this.#session === session) this.#dismiss();
-        this.#bridge.trouble(error, 'worker');
+        if (this.#session === session) this.#detach();
+        this.#bridge.reportError(error, 'worker');
       },
-      trouble: (error, what) => this.#bridge.trouble(error, what),
+      reportError: (error, what) => this.#bridge.reportError(error, what),
     });
     await session.start();
     if (session.isOver) return;
@@ -238,7 +242,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
     const { cleanup, heartbeatEvery: beat } = this.#options;
     this.#duties.push(
       // The only timer that keeps a process alive: a worker waits for work.
-      this.#every(SLOW_POLL, 'looking for work', () => this.#poll()),
+      this.#every(SLOW_POLL, 'checking for tasks', () => this.#poll()),
       this.#every(cleanup, 'cleanup', () => this.#supervisor.cleanup()).unref(),
       this.#every(beat, 'heartbeat', () => session.beat()).unref(),
     );
@@ -247,16 +251,16 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
 
   async #close(): Promise<void> {
     await this.#starting?.catch(() => {});
-    await this.#dismiss()
+    await this.#detach()
       ?.end()
-      .catch((error: Error) => this.#bridge.trouble(error, 'closing'));
+      .catch((error: Error) => this.#bridge.reportError(error, 'closing'));
     clearInterval(this.#debugTimer);
     this.#bridge.close();
     await this.#link.close();
   }
 
   /** Detaches the started worker and returns it, if there was one. */
-  #dismiss(): WorqrSession | undefined {
+  #detach(): WorqrSession | undefined {
     const session = this.#session;
     this.#session = undefined;
     for (const timer of this.#duties.splice(0)) clearInterval(timer);
@@ -304,13 +308,13 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   async #debug(): Promise<void> {
     if (this.listenerCount('debug') === 0) return;
     const { store } = await this.#link.connection();
-    const pictures = [...(this.#session?.queueSessions ?? [])].map(async ([queue, { inHand }]) => ({
+    const queues = [...(this.#session?.queueSessions ?? [])].map(async ([queue, { inHand }]) => ({
       queue,
       waiting: await store.raw.count(queue),
       processes: inHand.size,
     }));
     const started = this.#session !== undefined;
-    const info: DebugInfo = { workerId: this.#options.workerId, started, queues: await Promise.all(pictures) };
+    const info: DebugInfo = { workerId: this.#options.workerId, started, queues: await Promise.all(queues) };
     this.emit('debug', info);
   }
 
@@ -331,7 +335,7 @@ export class Worqr<Task extends string | Buffer = string> extends EventEmitter {
   /** Runs a function that no caller waits for. */
   #attempt(what: string, run: () => Promise<void>): void {
     run().catch((error: Error) => {
-      if (!this.#closing) this.#bridge.trouble(error, what);
+      if (!this.#closing) this.#bridge.reportError(error, what);
     });
   }
 }

@@ -22,7 +22,7 @@ describe('the crore command', () => {
 
   it.each([
     [['frobnicate'], "'frobnicate'"],
-    [['demo', '--fro', '5'], "'--fro 5'"],
+    [['demo', '--fro', '5'], "'--fro'"],
     [['demo', '--for', 'x'], '--for'],
   ])('refuses %j', (args, word) => {
     const { stderr, status } = run(...args);

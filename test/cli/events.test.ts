@@ -30,15 +30,15 @@ describe.each(STORES)('limits and events on %s', (_name, fresh) => {
   });
 
   it.each([
-    [['queue', 'limits', 'mails', '--rate', '100'], "--rate must be such as 100/1m, not '100'"],
-    [['queue', 'limits', 'mails', '--rate', '100/0s'], "--rate must be such as 100/1m, not '100/0s'"],
+    [['queue', 'limits', 'mails', '--rate', '100'], "--rate must be a rate such as 100/1m, not '100'"],
+    [['queue', 'limits', 'mails', '--rate', '100/0s'], "--rate must be a rate such as 100/1m, not '100/0s'"],
     [['queue', 'limits', 'mails', '--rate', '0/1s'], '--rate must be a whole number'],
     [
       ['queue', 'limits', 'mails', '--concurrency', 'few'],
       "--concurrency must be a whole number, 1 to 1000000, not 'few'",
     ],
     [['queue', 'limits', 'mails', '--none', '--concurrency', '3'], 'give --none or limits, not both'],
-    [['events', 'mails', '--only', 'done,gone'], "--only: no event is called 'gone'"],
+    [['events', 'mails', '--only', 'done,gone'], "--only: unknown event type 'gone'"],
     [['events', 'mails', '--limit', '0'], '--limit must be a whole number'],
   ])('refuses crore %j', async (args, message) => {
     const { code, out, err } = await line.run(args);

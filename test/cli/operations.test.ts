@@ -50,7 +50,7 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
       expect.stringMatching(/^j0 +ready /),
     ]);
     expect(first.out.split('\n')).toHaveLength(102);
-    expect(first.err).toContain('the first 100; there may be more');
+    expect(first.err).toContain('showing the first 100; there may be more');
     expect((await line.json('job', 'ls', name, '--state', 'ready', '--all')).map(({ id }) => id)).toEqual(
       Array.from({ length: 120 }, (_x, i) => `j${i}`),
     );
@@ -75,6 +75,35 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect(refused).toMatchObject({ code: 1, out: 'x  removed\n' });
     expect(refused.err).toContain("job 'd0' is ready: only ended jobs can be removed");
     expect([await stateOf('x'), await stateOf('d0')]).toEqual([undefined, 'ready']);
+  });
+
+  it('job cancel: cancels by filter, by state, or all, and prints how many', async () => {
+    await queue.addMany([
+      { payload: 'for ada', id: 'a1' },
+      { payload: 'for bob', id: 'b1' },
+      { payload: 'for ada', id: 'a2', delay: '1h' },
+      { payload: 'for bob', id: 'b2', delay: '1h' },
+      ...Array.from({ length: 700 }, (_x, i) => ({ payload: i, id: `many${i}` })),
+    ]);
+    const states = (...ids: string[]) => Promise.all(ids.map(stateOf));
+    expect(await line.run(['job', 'cancel', name, '--match', 'ada'])).toMatchObject({ code: 0, out: '2 cancelled\n' });
+    expect(await states('a1', 'a2', 'b1', 'b2')).toEqual(['cancelled', 'cancelled', 'ready', 'scheduled']);
+    expect(await line.json('job', 'cancel', name, '--state', 'scheduled')).toEqual([{ queue: name, cancelled: 1 }]);
+    expect(await states('b1', 'b2')).toEqual(['ready', 'cancelled']);
+    const some = ['--prefix', 'many69', '--state', 'ready,active'];
+    expect((await line.run(['job', 'cancel', name, ...some])).out).toBe('11 cancelled\n');
+    expect((await line.run(['job', 'cancel', name, '--all'])).out).toBe('690 cancelled\n');
+    expect(await queue.count()).toMatchObject({ ready: 0, scheduled: 0, cancelled: 704 });
+    expect(await line.run(['job', 'cancel', name, '--all'])).toMatchObject({ code: 0, out: '0 cancelled\n', err: '' });
+  });
+
+  it('job rm: removes ended jobs by filter or all, and only those', async () => {
+    await kill(['timeout at a', 'no such user']);
+    await queue.add('waits', { delay: '1h' });
+    expect(await line.json('job', 'rm', name, '--match', 'timeout')).toEqual([{ queue: name, removed: 1 }]);
+    expect((await line.run(['job', 'rm', name])).code).toBe(2);
+    expect(await line.json('job', 'rm', name, '--all')).toEqual([{ queue: name, removed: 1 }]);
+    expect(await queue.count()).toMatchObject({ scheduled: 1, dead: 0 });
   });
 
   it('dead: lists with reasons, retries and removes by id, by match, or all', async () => {

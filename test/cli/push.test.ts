@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { freshSqlite } from '../support/stores.js';
+import { until } from '../support/wait.js';
 import { objects } from './support/crore.js';
 import { type Desk, setUpDesk } from './support/setup.js';
 
@@ -27,6 +28,40 @@ describe('crore push', () => {
   it('keeps a number that JavaScript cannot represent as text', async () => {
     await line.run(['push', name, '12345678901234567890', '9007199254740991']);
     expect(await payloads()).toEqual(['12345678901234567890', 9007199254740991]);
+  });
+
+  it.each([
+    ['{to:"ada"}', "Expected property name or '}' in JSON at position 1"],
+    ['  [1,', 'Unexpected end of JSON input'],
+    ['{"a":1}}', 'Unexpected non-whitespace character after JSON at position 7'],
+  ])('refuses %s, which looks like JSON but is not, unless --text is given', async (broken, why) => {
+    const { code, out, err } = await line.run(['push', name, 'good', broken]);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(/^crore: payload 2 looks like JSON but is not: .*; --text queues it as text\n$/);
+    expect(err).toContain(why);
+    expect((await line.run(['push', name, broken])).err).toContain('crore: the payload looks like JSON but is not');
+    expect(await payloads()).toEqual([]);
+    expect((await line.run(['push', name, '--text', broken])).code).toBe(0);
+    expect(await payloads()).toEqual([broken]);
+    expect((await line.run(['push', name, '--raw', broken])).out).toBe('1 pushed\n');
+  });
+
+  it('refuses a line that looks like JSON but is not, by its number, and says what was added before', async () => {
+    const once = await line.run(['push', name], { input: 'a\n\n{"b":2}\n{c:3}\nd\n' });
+    expect({ code: once.code, out: once.out }).toEqual({ code: 2, out: '' });
+    expect(once.err).toMatch(
+      /^crore: line 4 of the input looks like JSON but is not: .*as text \(nothing was added\)\n$/,
+    );
+    expect(await payloads()).toEqual([]);
+    const running = line.start(['push', name], { open: true });
+    running.write('a\n\nb\n');
+    await until('both to be added', () => running.written.out.split('\n').length === 3);
+    running.write('c\n[oops\n');
+    const { code, err } = await running.ended;
+    expect(code).toBe(2);
+    expect(err).toContain('line 5 of the input looks like JSON but is not');
+    expect(err).toContain('(2 jobs were added before, from the lines up to 3)');
+    expect(await payloads()).toEqual(['a', 'b']);
   });
 
   it('adds a job for each line of stdin, skips empty lines and keeps bytes that are not UTF-8', async () => {
@@ -63,7 +98,7 @@ describe('crore push', () => {
     expect(await queue.get('mine')).toMatchObject({
       state: 'scheduled',
       priority: -5,
-      attempts: 2,
+      maxAttempts: 2,
       runAt: at.getTime(),
     });
     const before = Date.now();

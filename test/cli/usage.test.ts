@@ -21,8 +21,18 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Bad command lines, and the words that explain them. */
 const BAD: [args: string, words: string][] = [
+  ['--frobnicate queue ls', "unknown option '--frobnicate' before the command (known there: --store, --json)"],
+  ['-j 4 work q -- true', "unknown option '-j' before the command"],
+  ['--frobnicate', "unknown option '--frobnicate'"],
+  ['--store', "option '--store <url>' argument missing"],
+  ['--json=yes queue ls', "option '--json' does not take an argument"],
+  ['--store x.db', 'missing command'],
+  ['--json frobnicate', "unknown command 'frobnicate'"],
+  ['--json serve', "unknown option '--json'"],
+  ['--store x.db demo', "unknown option '--store'"],
+  ['--json push q x --unique', "option '--unique <key>' argument missing"],
   ['push', "missing required argument 'queue'"],
-  ['push q x --delay 10', "--delay: '10' is not milliseconds or a text such as '10s'"],
+  ['push q x --delay 10', "--delay: '10' is not a duration: use milliseconds or a string such as '10s'"],
   ['push q x --delay 1s --at 2030-01-01', 'give --delay or --at, not both'],
   ['push q x --at tomorrow', "--at must be an ISO time such as 2026-12-24T18:00Z, not 'tomorrow'"],
   ['push q x --at 2030-13-01', '--at must be an ISO time'],
@@ -33,8 +43,9 @@ const BAD: [args: string, words: string][] = [
   ['push q x --raw --id a', '--id is for jobs'],
   ['push q x y --id a', '--id is for a single payload'],
   ['push q x --limit -1', '--limit must be a whole number'],
-  ['push q x --store ftp://x', "store URL 'ftp://x' is none of"],
+  ['push q x --store ftp://x', "store URL 'ftp://x' is not one of"],
   ['push q x --store @nowhere', 'cannot read the store URL from nowhere: ENOENT'],
+  ['push q {to:"ada"}', '--text queues it as text'],
   ['push q x --unique', "option '--unique <key>' argument missing"],
   ['work q', "no executable: give it after '--'"],
   ['work q --', "no executable: give it after '--'"],
@@ -46,32 +57,37 @@ const BAD: [args: string, words: string][] = [
   ['work q -j 0 -- true', '--jobs must be a whole number, 1 to 10000, not 0'],
   ['work q --once --drain -- true', 'give --once or --drain, not both'],
   ['work q --once -j 2 -- true', 'give --once or --jobs, not both'],
-  ['work q --exit-codes 3 -- true', "--exit-codes '3' must be a code from 0 to 255 and what it means"],
+  ['work q --exit-codes 3 -- true', "--exit-codes '3' must be an exit code from 0 to 255 and an outcome"],
   ['work q --exit-codes 300=done -- true', "--exit-codes '300=done'"],
   ['work q --exit-codes 3=maybe -- true', "--exit-codes '3=maybe'"],
   ['work q --timeout soon -- true', "--timeout: 'soon'"],
   ['work q --timeout 90d -- true', '--timeout must be from 1 ms to 23 days'],
   ['work q --grace -1s -- true', "--grace: '-1s'"],
   ['work q --lease 10ms -- true', 'lease must be at least 100 ms'],
-  ['work q --env A=B -- true', "--env 'A=B' is not a name"],
+  ['work q --env A=B -- true', "--env 'A=B' is an invalid or reserved variable name"],
   ['work q --tasks xml -- true', 'tasks must be one of bytes, text, json'],
   ['wait q', "missing required argument 'id'"],
   ['wait q x --timeout never', "--timeout: 'never'"],
-  ['job', 'a command is missing'],
+  ['job', 'missing command'],
   ['job frobnicate', "unknown command 'frobnicate'"],
   ['job show q', "missing required argument 'id'"],
   ['job ls q --state asleep', '--state must be one of blocked, scheduled'],
   ['job ls q --all --limit 3', 'give --limit or --all, not both'],
   ['job ls q --before 3', '--before must be an ISO time'],
-  ['dead retry q', 'dead retry: which? Give ids, a filter such as --match, or --all'],
-  ['dead rm q x --all', 'give ids, a filter, or --all, not several of them'],
+  ['job cancel q', 'job cancel: no jobs selected: give ids, a filter such as --match, or --all'],
+  ['job cancel q x --state ready', 'job cancel: give only one of ids, a filter, or --all'],
+  ['job cancel q --all --match x', 'job cancel: give only one of ids, a filter, or --all'],
+  ['job cancel q --state done', "--state must be one of blocked, scheduled, ready, active, not 'done'"],
+  ['dead retry q', 'dead retry: no jobs selected: give ids, a filter such as --match, or --all'],
+  ['dead rm q x --all', 'give only one of ids, a filter, or --all'],
   ['queue ls --frobnicate', "unknown option '--frobnicate'"],
   ['queue pause', "missing required argument 'queue'"],
-  ['schedule add n q', 'schedule add: when? Give --cron'],
+  ['schedule add n q', 'schedule add: no time given: use --cron'],
+  ['schedule add n q {a:1} --every 1m', 'the payload looks like JSON but is not: '],
   ['schedule add n q --cron @never', 'is not a cron expression'],
   ['schedule add n q --every 1m --cron @daily', 'give --cron or --every, not both'],
   ['schedule add n q --every 1m --catch-up no', '--catch-up must be one of skip, last, all'],
-  ['schedule add n q --every 1m --timezone Europe/Berlin', "'timezone' goes with a cron expression"],
+  ['schedule add n q --every 1m --timezone Europe/Berlin', "'timezone' requires a cron expression"],
 ];
 
 describe('invalid input on the command line', () => {
@@ -94,7 +110,7 @@ describe('invalid input on the command line', () => {
     const { code, err } = await line.run(['queue', 'ls'], { cwd: dir });
     expect({ code, err }).toEqual({
       code: 69,
-      err: 'crore: there is no file none.db; --store or CRORE_STORE names another store\n',
+      err: 'crore: no such file: none.db; use --store or CRORE_STORE to select another store\n',
     });
     expect(existsSync(join(dir, 'none.db'))).toBe(false);
   });
@@ -210,6 +226,16 @@ describe('help', () => {
         expect(page, `${words.join(' ')}: ${option}`).toContain(option.trim().split(' ').at(-1)!);
       }
     }
+  });
+
+  it('tells crore work and crore worker apart, and lists them next to each other', async () => {
+    const [all, work, worker] = await runMany([['--help'], ['work', '--help'], ['worker', '--help']]);
+    expect(all!.out).toMatch(/\n {2}work QUEUE .* executable for each job of a queue.*\n {2}worker .*running flows/);
+    const lines = (help: string) => help.split('\n\n')[1]!.split('\n');
+    expect(lines(work!.out)[0]).toMatch(/^Run an executable for each job of a queue/);
+    expect(lines(work!.out)[1]).toBe('To join running flows as a worker, see crore worker.');
+    expect(lines(worker!.out)[0]).toMatch(/^Join running flows/);
+    expect(lines(worker!.out)).toContain('To run an executable for the jobs of a queue, see crore work.');
   });
 
   it('of crore lists every command that docs/commands.md lists', async () => {

@@ -141,7 +141,7 @@ describe.each(STORES)('crore work on %s', (storeName, fresh) => {
     await queue.add('x'.repeat(200_000), { id: 'long' });
     const { code, err } = await line.run(['work', name, '--drain', '--', 'echo', '{}']);
     expect(code).toBe(0);
-    expect(err).toContain('crore: nul: dead: the payload cannot be given to echo: it holds a NUL byte');
+    expect(err).toContain('crore: nul: dead: cannot pass the payload to echo: it contains a NUL byte');
     expect(await states('nul', 'long')).toEqual(['dead', 'dead']);
     expect(await queue.retryDead()).toBe(2);
     await drain(['--stdin', '--', 'sh', '-c', 'cat >/dev/null']);

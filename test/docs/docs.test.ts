@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
 import { describe, expect, inject, it } from 'vitest';
 import { ERRORS } from '../../dist/index.js';
 import { STATES } from '../../dist/job/job.js';
@@ -10,6 +11,12 @@ import { TRANSITIONS } from '../../dist/job/states.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
+
+/** As Node 20 can run it. */
+function withoutTypes(code: string): string {
+  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ES2022, verbatimModuleSyntax: true };
+  return ts.transpileModule(code, { compilerOptions }).outputText;
+}
 
 /** Rows of the Markdown table whose header starts with these words. */
 function table(text: string, ...words: string[]): string[][] {
@@ -56,7 +63,7 @@ describe('the documentation matches the code', () => {
   });
 
   it('README: the twelve lines run and print what they promise', () => {
-    const code = /```js\n([\s\S]*?)```/.exec(read('README.md'))![1]!;
+    const code = withoutTypes(/```ts\n([\s\S]*?)```/.exec(read('README.md'))![1]!);
     const dir = mkdtempSync(join(tmpdir(), 'crore-readme-'));
     const file = join(dir, 'twelve.mjs');
     const library = new URL('../../dist/index.js', import.meta.url).href;
@@ -78,10 +85,11 @@ describe('the documentation matches the code', () => {
     ['sqlite', () => 'sqlite:guide.db'],
     ['redis', () => `${inject('redisUrl')}?prefix=guide`],
   ])('guide: every code example runs on %s', (_name, url) => {
-    const pieces = [...read('docs/guide.md').matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => `{\n${code}}`);
+    const blocks = [...read('docs/guide.md').matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
+    const pieces = blocks.map((code) => `{\n${withoutTypes(code)}}`);
     const dir = mkdtempSync(join(tmpdir(), 'crore-guide-'));
     const library = new URL('../../dist/index.js', import.meta.url).href;
-    const open = `import { open } from '${library}';\nconst crore = await open('${url()}', { onError: () => {} });\n`;
+    const open = `import { open } from '${library}';\nconst crore = await open('${url()}', { onError: () => {}, logger: false });\n`;
     writeFileSync(join(dir, 'guide.mjs'), `${open}${pieces.join('\n')}\nawait crore.close();\n`);
     const { stdout, stderr, status } = spawnSync(process.execPath, ['guide.mjs'], {
       cwd: dir,

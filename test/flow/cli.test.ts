@@ -201,7 +201,7 @@ describe('crore run', () => {
     here.write('go', '');
     const { status, stdout } = here.crore('run', 'f.json', '--resume');
     expect(status).toBe(0);
-    expect(stdout).toContain('1 of 3 nodes were done before');
+    expect(stdout).toContain('1 of 3 nodes were already done');
     expect(here.lines('log')).toEqual(['a', 'b', 'b', 'c']);
     expect(leftovers(here)).toEqual([]);
   });
@@ -248,7 +248,7 @@ describe('crore run', () => {
       expect(here.lines('log')).toEqual(['a', 'b']);
       const again = here.crore('run', 'f.json', '--resume', ...store);
       expect(again.status).toBe(0);
-      expect(again.stdout + again.stderr).toMatch(/is done|2 of 2 nodes were done before/);
+      expect(again.stdout + again.stderr).toMatch(/is done|2 of 2 nodes were already done/);
       expect(here.lines('log')).toEqual(['a', 'b']);
       expect(here.crore('run', 'f.json', ...store).status).toBe(0);
       expect(here.lines('log')).toEqual(['a', 'b', 'a', 'b']);
@@ -322,7 +322,7 @@ const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
     expect(pids('--renew', 'tasks=1')).toBe(4);
     for (const [name, text, word] of [
       ['throws.mjs', 'throw new Error("at load")', 'at load'],
-      ['none.mjs', 'export default 5', 'made by flow'],
+      ['none.mjs', 'export default 5', 'created with flow'],
       ['syntax.mjs', 'export default {', 'cannot be loaded'],
     ] as const) {
       here.write(name, text);
@@ -340,7 +340,10 @@ const shown = sh('echo "total $CRORE_RESULT_total"', { needs: { total } });
       `${imports} export default flow({ a: node({ needs: ['b'] }, () => 1), b: node({ needs: ['a'] }, () => 1) });`,
     );
     const { status, stderr } = here.crore('run', 'cycle.mjs');
-    expect({ status, stderr }).toEqual({ status: 2, stderr: "crore: cycle.mjs, node 'a': a cycle: a -> b -> a\n" });
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: "crore: cycle.mjs, node 'a': dependency cycle: a -> b -> a\n",
+    });
     here.write(
       'fatal.mjs',
       `${imports} export default flow({ a: node({ retries: 3 }, () => { throw new Fatal('never'); }) });`,
@@ -467,7 +470,7 @@ describe('the flow cache', () => {
       expect(here.crore('run', 'flow.yaml').status).toBe(0);
       return here.lines('log').slice(before);
     };
-    expect(why('make')).toBe('make would run: it has never run to its end');
+    expect(why('make')).toBe('make would run: it has never completed');
     expect(here.names).toEqual(['flow.yaml', 'in.txt']);
     expect(ran()).toEqual(['make', 'count', 'always']);
     expect(why('count')).toMatch(/^count would not run: nothing has changed since/);
@@ -483,7 +486,7 @@ describe('the flow cache', () => {
     here.write('in.txt', 'TWO'); // produces the same output, so downstream nodes need not run
     expect(ran()).toEqual(['make', 'always']);
     here.write('out.txt', 'meddled');
-    expect(why('make')).toContain('changed by somebody else');
+    expect(why('make')).toContain('changed by something else');
     expect(ran()).toEqual(['make', 'always']);
     here.write('flow.yaml', readFileSync(join(here.dir, 'flow.yaml'), 'utf8').replace('wc -c', 'wc -l'));
     expect(why('count')).toBe('count would run: its command has changed');

@@ -11,7 +11,7 @@ describe('an invalid flow is refused with the location of the error', () => {
   it.each([
     ['empty', 'f.yaml', '', /f\.yaml: the file is empty/],
     ['only spaces', 'f.json', ' \n', /f\.json: the file is empty/],
-    ['a list', 'f.yaml', '- a\n', /a flow is a map/],
+    ['a list', 'f.yaml', '- a\n', /a flow must be a map/],
     ['no nodes', 'f.yaml', 'name: x\n', /'nodes' is missing/],
     ['an unknown key', 'f.yaml', 'nodes: {}\nnoodles: {}\n', /unknown key 'noodles'/],
     [
@@ -31,13 +31,13 @@ describe('an invalid flow is refused with the location of the error', () => {
       'a doubled id',
       'f.yaml',
       'nodes:\n  a: { run: x }\n  b: { run: x }\n  a: { run: y }\n',
-      /f\.yaml:4: 'a' is there twice/,
+      /f\.yaml:4: duplicate key 'a'/,
     ],
     [
       'a doubled id in JSON',
       'f.json',
       '{"nodes": {\n"a": {"run": "x"},\n"a": {"run": "y"}}}',
-      /f\.json:3: node 'a' is there twice/,
+      /f\.json:3: duplicate node 'a'/,
     ],
     [
       'an unknown need',
@@ -50,13 +50,13 @@ describe('an invalid flow is refused with the location of the error', () => {
       'a cycle',
       'f.yaml',
       'nodes:\n  x: { run: x }\n  a: { run: x, needs: [b, x] }\n  b:\n    run: x\n    needs: [a]\n',
-      /f\.yaml:3: a cycle: a -> b -> a$/,
+      /f\.yaml:3: dependency cycle: a -> b -> a$/,
     ],
     [
       'a cycle in JSON',
       'f.json',
       '{"nodes":{\n"a":{"run":"x","needs":["c"]},\n"b":{"run":"x","needs":["a"]},\n"c":{"run":"x","needs":["b"]}}}',
-      /f\.json:2: a cycle: a -> b -> c -> a$/,
+      /f\.json:2: dependency cycle: a -> b -> c -> a$/,
     ],
     [
       'a bad policy',
@@ -68,7 +68,7 @@ describe('an invalid flow is refused with the location of the error', () => {
     ['bad retries', 'f.yaml', 'nodes:\n  a: { run: x, retries: -1 }\n', /f\.yaml:2: node 'a': retries/],
     ['a bad variable', 'f.yaml', 'nodes:\n  a: { run: x, env: { "A-B": x } }\n', /f\.yaml:2: .*'A-B'/],
     ['a map over nothing', 'f.yaml', 'nodes:\n  a: { run: x, map: b }\n', /unknown node 'b'/],
-    ['an unknown kind of file', 'f.txt', 'x', /f\.txt: a flow is a/],
+    ['an unknown kind of file', 'f.txt', 'x', /f\.txt: a flow must be a/],
   ])('%s', async (_what, name, text, message) => {
     const file = place().write(name, text);
     await expect(readSource({ file })).rejects.toThrow(message);
@@ -77,16 +77,16 @@ describe('an invalid flow is refused with the location of the error', () => {
 
   it.each([
     ['an empty table', '', undefined, /w\.csv: the file is empty/],
-    ['a wrong header', 'name,command\na,b\n', undefined, /w\.csv:1: the header must name id,command/],
-    ['too few fields', 'id,command\na\n', undefined, /w\.csv:2: 1 field/],
+    ['a wrong header', 'name,command\na,b\n', undefined, /w\.csv:1: the header must contain id,command/],
+    ['too few fields', 'id,command\na\n', undefined, /w\.csv:2: expected the fields id,command, found 1/],
     ['no command', 'id,command\na,\n', undefined, /w\.csv:2: node 'a' has no command/],
-    ['a doubled id', 'id,command\na,x\nb,x\na,x\n', undefined, /w\.csv:4: node 'a' is there twice/],
-    ['an open quote', 'id,command\na,"echo\nb,x\n', undefined, /w\.csv:2: a quote is opened/],
+    ['a doubled id', 'id,command\na,x\nb,x\na,x\n', undefined, /w\.csv:4: duplicate node 'a'/],
+    ['an open quote', 'id,command\na,"echo\nb,x\n', undefined, /w\.csv:2: unclosed quote/],
     ['text behind a quote', 'id,command\na,"x"y\n', undefined, /w\.csv:2: text after the closing quote/],
     ['a quote in a plain field', 'id,command\na,ec"ho\n', undefined, /w\.csv:2: a quote inside/],
     ['an unknown node', 'id,command\na,x\n', 'from,to\na,a2\n', /s\.csv:2: unknown node 'a2'/],
     ['a self edge', 'id,command\na,x\n', 'from,to\na,a\n', /s\.csv:2: node 'a' needs itself/],
-    ['a cycle', 'id,command\na,x\nb,x\n', 'from,to\na,b\nb,a\n', /s\.csv:3: a cycle: a -> b -> a/],
+    ['a cycle', 'id,command\na,x\nb,x\n', 'from,to\na,b\nb,a\n', /s\.csv:3: dependency cycle: a -> b -> a/],
   ])('in tables: %s', async (_what, workload, schedule, message) => {
     const here = place();
     const source = {
@@ -99,7 +99,7 @@ describe('an invalid flow is refused with the location of the error', () => {
   it('a missing file, and no file argument at all', async () => {
     await expect(readSource({ file: '/nowhere/f.yaml' })).rejects.toThrow('no such file');
     await expect(readSource({ file: '/nowhere/f.mjs' })).rejects.toThrow('no such file');
-    await expect(readSource({})).rejects.toThrow('which flow');
+    await expect(readSource({})).rejects.toThrow('no flow given');
   });
 });
 
@@ -153,7 +153,7 @@ nodes:
       for (let i = 1; i < size; i++)
         draft.edge(shape === 'fan-in' ? `n${i}` : `n${i - 1}`, shape === 'fan-in' ? 'n0' : `n${i}`);
       if (shape === 'circle') draft.edge(`n${size - 1}`, 'n0');
-      if (shape === 'circle') expect(() => draft.finish({ name: 'x' })).toThrow('a cycle: n0 -> n1 -> n2');
+      if (shape === 'circle') expect(() => draft.finish({ name: 'x' })).toThrow('dependency cycle: n0 -> n1 -> n2');
       else expect(draft.finish({ name: 'x' }).order).toHaveLength(size);
     }
   });

@@ -304,7 +304,7 @@ describe('a typed flow', () => {
     [
       'a cycle',
       () => flow({ a: sh('x', { needs: ['b'] }), b: sh('x', { needs: ['a'] }) }),
-      /flow, node 'a': a cycle: a -> b -> a/,
+      /flow, node 'a': dependency cycle: a -> b -> a/,
     ],
     ['an unknown node', () => flow({ a: sh('x', { needs: ['z' as string] }) }), /unknown node 'z'/],
     ['a node of elsewhere', () => flow({ a: sh('x', { needs: { z: sh('y') } }) }), /not part of the flow/],

@@ -128,6 +128,32 @@ describe('the scheduler', () => {
     expect(order).toEqual([3, 4, 0, 1, 2]);
   });
 
+  it('breaks ties by who became ready first, then by the order in the file, across different demands', () => {
+    const edges: Edge[] = [
+      [0, 5, 'success'],
+      [0, 4, 'success'],
+      [1, 3, 'success'],
+      [1, 2, 'success'],
+    ];
+    for (const options of [[], [{}, {}, { cpu: 2 }, { cpu: 3 }, { cpu: 4 }, { cpu: 2 }]]) {
+      for (const [first, order] of [
+        [0, [4, 5, 2, 3]],
+        [1, [2, 3, 4, 5]],
+      ] as const) {
+        const graph = graphOf(6, edges, options);
+        const scheduler = new NodeScheduler(graph, computeWeights(graph), 100);
+        scheduler.begin();
+        expect([scheduler.next(), scheduler.next(), scheduler.next()]).toEqual([0, 1, -1]);
+        for (const node of [first, 1 - first]) {
+          scheduler.free(node, true);
+          scheduler.end(node, DONE);
+          scheduler.release(node);
+        }
+        expect(order.map(() => scheduler.next())).toEqual(order);
+      }
+    }
+  });
+
   it('respects the available tokens, lets smaller nodes overtake, but never starves a large one', () => {
     const options: Partial<NodeOptions>[] = [
       { cpu: 1 },

@@ -90,7 +90,7 @@ describe('a chain', () => {
     // @ts-expect-error there is no 'z' for a command to need
     one.add('b', sh('x', { needs: ['z'] }));
     // @ts-expect-error a exists already
-    expect(() => one.node('a', () => 2)).toThrow("node 'a' is there twice");
+    expect(() => one.node('a', () => 2)).toThrow("duplicate node 'a'");
   });
 
   it('is an ordinary flow: validated by the same rules, and immutable', async () => {

@@ -189,7 +189,7 @@ describe('bad input gets a status and the server survives', () => {
     socket.write(Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]));
     socket.resume();
     await once(socket, 'close');
-    expect(server.logs.some(({ text }) => text.includes('does not answer'))).toBe(true);
+    expect(server.logs.some(({ text }) => text.includes('did not answer'))).toBe(true);
   });
 });
 

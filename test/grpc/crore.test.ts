@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { AddOutcome, Crore, type WorkRequestSchema, type WorkResponse } from '../../dist/proto/crore/v1/crore_pb.js';
 import { State } from '../../dist/proto/crore/v1/job_pb.js';
 import { Health, HealthCheckResponse_ServingStatus as Serving } from '../../dist/proto/grpc/health/v1/health_pb.js';
+import { newJob } from '../support/jobs.js';
 import { RedisServer } from '../support/redis.js';
 import { until } from '../support/wait.js';
 import { startServer, type TestServer } from './support/server.js';
@@ -292,10 +293,10 @@ describe('health, HTTP/JSON and shutdown', () => {
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify(body),
       });
-    const added = await post('Add', { queue: 'q', jobs: [{ id: 'a', payload: { json: '{"to":"ada"}' } }] });
-    expect(await added.json()).toEqual({ results: [{ outcome: 'ADD_OUTCOME_CREATED', id: 'a' }] });
+    const added = await post('Add', { queue: 'q', jobs: [{ id: 'a', payload: { to: 'ada' } }] });
+    expect(await added.json()).toEqual({ results: [{ outcome: 'created', id: 'a' }] });
     expect((await store.get('q', ['a']))[0]!.payload).toBe('{"to":"ada"}');
-    expect(await (await post('Count', { queue: 'q' })).json()).toEqual({ counts: { ready: '1' } });
+    expect(await (await post('Count', { queue: 'q' })).json()).toMatchObject({ counts: { ready: 1, dead: 0 } });
     const bad = await post('Add', { queue: '' });
     expect([bad.status, bad.headers.get('crore-code')]).toEqual([400, 'BAD_NAME']);
     expect((await post('Nothing', {})).status).toBe(404);
@@ -375,7 +376,7 @@ describe('JSON over HTTP', () => {
     const server = await startServer({ grace: 100 });
     cleanups.push(() => server.close());
     for (const [body, name] of [
-      [{ queue: 'mails', jobs: [{ payload: { to: 'ada' } }] }, 'to'],
+      [{ queue: 'mails', jobs: [{ payload: 1, to: 'ada' }] }, 'to'],
       [{ queue: 'mails', jobs: [], urgent: true }, 'urgent'],
     ] as const) {
       const answer = await fetch(`${server.http}/crore.v1.Crore/Add`, {
@@ -429,5 +430,35 @@ describe('schedules that were put together by a client', () => {
     now += 86_400_000;
     await until('the schedule to catch up', async () => (await store.schedules.list())[0]!.next! > now);
     expect((await store.count('q')).ready).toBe(1_000);
+  });
+});
+
+describe('readiness', () => {
+  it('fails, with the reason, while due work of a queue with workers is not picked up', async () => {
+    const server = await startServer({ grace: 100, readyMaxAge: 30 });
+    cleanups.push(() => server.close());
+    const ready = () => fetch(`${server.http}/readyz`);
+    await server.store.add('idle', [newJob('a')]);
+    await new Promise((resolve) => setTimeout(resolve, 50)); // older than the bound
+    expect((await ready()).status, 'nobody works on it').toBe(200);
+    const other = await startServer({ grace: 100, readyMaxAge: 30 });
+    cleanups.push(() => other.close());
+    await other.store.join('stuck', 'w1', { lease: 60_000, info: '{}' });
+    await other.store.add('stuck', [newJob('a')]);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const answer = await fetch(`${other.http}/readyz`);
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).toMatch(
+      /^not ready: queue 'stuck' has workers, but its next job has been due for \d+ s\n$/,
+    );
+  });
+});
+
+describe('a worker that died on an idle queue', () => {
+  it('is noticed by the server, although it looks at such a queue rarely', async () => {
+    const server = await startServer({ grace: 100, lease: 600, sweep: 50 });
+    cleanups.push(() => server.close());
+    await server.store.join('idle', 'dead', { lease: 600, info: '{}' });
+    await until('its session is gone', async () => (await server.store.workers('idle')).length === 0);
   });
 });

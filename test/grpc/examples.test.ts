@@ -85,7 +85,7 @@ describe('the examples run', () => {
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({
           queue: 'mails',
-          jobs: payloads(20).map(({ id, payload }) => ({ id, payload: { json: payload } })),
+          jobs: payloads(20).map(({ id, payload }) => ({ id, payload: JSON.parse(payload) as unknown })),
         }),
       });
       const { code, out } = await run(python, ['worker.py', server.address, 'mails', '20'], dir, env);

@@ -88,7 +88,7 @@ describe('crore serve', () => {
       headers: { 'content-type': 'application/json' },
       body: '{"queue":"q"}',
     });
-    expect(await counted.json()).toEqual({ counts: { done: '1' } });
+    expect(await counted.json()).toMatchObject({ counts: { done: 1 } });
   });
 
   it('supports buf curl by reflection, which serves the same proto files', async () => {
@@ -141,7 +141,7 @@ describe('crore serve', () => {
 
   it('serves other machines with --insecure', async () => {
     const server = await serve(['--addr', '0.0.0.0:0', '--http', 'off', '--store', 'sqlite::memory:', '--insecure']);
-    expect(server.out).toContain('Other machines can reach it');
+    expect(server.out).toContain('Other machines can reach this server');
   });
 });
 

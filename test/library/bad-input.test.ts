@@ -145,7 +145,7 @@ describe('bad input is refused immediately, named, and changes nothing', () => {
     other.close();
     await expect(open(`sqlite:${foreign}`)).rejects.toMatchObject({
       code: 'STORE_CORRUPT',
-      message: expect.stringContaining('not one of Crore'),
+      message: expect.stringContaining('not a Crore store'),
     });
 
     const text = join(dir, 'text.db');

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, inject, it } from 'vitest';
-import { type Crore, Fatal, open, type Queue } from '../../dist/index.js';
+import { type Crore, Fatal, open, type Queue, type QueueOptions } from '../../dist/index.js';
 import { Program } from '../support/processes.js';
 import { deferred, until } from '../support/wait.js';
 
@@ -14,11 +14,11 @@ describe.each(URLS)('the library on %s', (_name, url) => {
   const errors: string[] = [];
 
   beforeAll(async () => {
-    crore = await open(url(), { onError: (error) => void errors.push(error.message) });
+    crore = await open(url(), { onError: (error) => void errors.push(error.message), logger: false });
   });
   afterAll(() => crore.close());
-  const fresh = <T, R = unknown>(options?: Parameters<typeof crore.queue<T>>[1]): Queue<T, R> =>
-    crore.queue<T, R>(`lib-${++queues}`, options);
+  const fresh = <T, R = unknown>(options?: QueueOptions<T, T>): Queue<T, R> =>
+    crore.queue<T, R, T>(`lib-${++queues}`, options);
 
   it('runs a job and returns its result to the caller that added it', async () => {
     const queue = fresh<{ a: number; b: number }, number>();
@@ -87,7 +87,7 @@ describe.each(URLS)('the library on %s', (_name, url) => {
     );
     const handle = await queue.add('x', { attempts: 1 });
     await expect(handle.finished({ timeout: '10s' })).rejects.toMatchObject({ code: 'JOB_DEAD' });
-    expect((await handle.get())?.error).toContain('cannot be shown');
+    expect((await handle.get())?.error).toContain('cannot be printed');
   });
 
   it('runs exactly as many handlers at once as configured', async () => {

@@ -3,7 +3,8 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { type Connection, type Crore, CroreError, open, type Queue } from '../../dist/index.js';
+import { type Connection, type Crore, CroreError, type OpenOptions, open, type Queue } from '../../dist/index.js';
+import { DatabaseSync as CroreDatabase, libraryName } from '../../dist/sqlite.js';
 import { FORMAT } from '../../dist/store/sqlite/file/schema.js';
 import { Program, startWorker } from '../support/processes.js';
 import { type AppDatabase, openApp, transaction } from '../support/sqlite.js';
@@ -215,6 +216,24 @@ describe('adding inside the caller’s own transaction', () => {
     stranger.exec('ROLLBACK');
     stranger.close();
     expect(await total()).toBe(0);
+  });
+
+  it('shares transactions with connections of crore/sqlite, and with a library that open() was given', async () => {
+    const connection = new CroreDatabase(file);
+    connection.exec('BEGIN IMMEDIATE');
+    queue.addIn(connection, 'theirs');
+    connection.exec('COMMIT');
+    connection.close();
+    const require = createRequire(import.meta.url);
+    const library = require(libraryName) as OpenOptions['sqlite'];
+    const own = await open(`sqlite:${file}`, { sqlite: library });
+    const mine = new library!.DatabaseSync(file);
+    own.queue('q2').addIn(mine, 'mine');
+    mine.close();
+    expect((await own.queue('q2').count()).ready).toBe(1);
+    await own.close();
+    const wrong = open(`sqlite:${file}`, { sqlite: {} as OpenOptions['sqlite'] });
+    await expect(wrong).rejects.toMatchObject({ code: 'BAD_OPTION', message: expect.stringContaining('DatabaseSync') });
   });
 
   it('refuses stores that cannot share a transaction, and says what to do instead', async () => {

@@ -83,7 +83,7 @@ describe('an outbox', () => {
     const queue = crore.queue('jobs');
     const sent = await queue.get('bytes');
     expect(Buffer.from(sent!.payload as Uint8Array)).toEqual(Buffer.from(bytes));
-    expect(sent).toMatchObject({ priority: 3, headers: { trace: 'é' }, attempts: 2 });
+    expect(sent).toMatchObject({ priority: 3, headers: { trace: 'é' }, maxAttempts: 2 });
     const later = await queue.get('later');
     expect(later).toMatchObject({ state: 'scheduled', payload: { text: 'a\u0000b 😀' } });
     expect(Math.abs(later!.runAt! - at)).toBeLessThan(30_000);

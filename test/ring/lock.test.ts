@@ -96,7 +96,7 @@ describe('a lock that is lost', () => {
     await child.says('pid');
     const token = await redis.client.getBuffer(key);
     await redis.client.del(key);
-    await child.complains('a: the lock was gone and is taken back');
+    await child.complains('a: the lock had expired and was acquired again');
     expect(await redis.client.getBuffer(key)).toEqual(token);
   });
 
@@ -112,7 +112,7 @@ describe('a lock that is lost', () => {
     const { code, out, err } = await child.ended;
     expect(code).toBe(75);
     expect(out).toContain('got TERM');
-    expect(err).toContain('error: a: somebody else has the lock, ending the child');
+    expect(err).toContain('error: a: another worker holds the lock, ending the child');
     expect(await redis.client.get(key)).toBe('another program');
   });
 
@@ -130,7 +130,7 @@ describe('a lock that is lost', () => {
     await takeOver();
     const { code, err } = await child.ended;
     expect(code).toBe(6);
-    expect(err.match(/somebody else has the lock/g)).toHaveLength(1);
+    expect(err.match(/another worker holds the lock/g)).toHaveLength(1);
     expect(await redis.client.get(key)).toBe('another program');
   });
 
@@ -140,7 +140,7 @@ describe('a lock that is lost', () => {
     await takeOver();
     const { code, err } = await child.ended;
     expect(code).toBe(0);
-    expect(err).toContain('the lock was not ours any more at the end');
+    expect(err).toContain('the lock was already lost at the end');
     expect(await redis.client.get(key)).toBe('another program');
   });
 
@@ -166,7 +166,7 @@ describe('a wrapper that was suspended beyond the expiry', () => {
     const token = await redis.client.getBuffer(key);
     await stopUntilExpired(child);
     child.signal('SIGCONT');
-    await child.complains('the lock was gone and is taken back');
+    await child.complains('the lock had expired and was acquired again');
     expect(await redis.client.getBuffer(key)).toEqual(token);
     expect(alive(pid)).toBe(true);
   });
@@ -213,7 +213,7 @@ describe('a Redis that goes away', () => {
     const token = await own.client.getBuffer('own:lock:a');
     await own.down();
     await own.up();
-    await long.complains('the lock was gone and is taken back');
+    await long.complains('the lock had expired and was acquired again');
     expect(await own.client.getBuffer('own:lock:a')).toEqual(token);
   });
 

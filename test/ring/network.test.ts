@@ -89,7 +89,7 @@ describe('an unreliable network', () => {
     await until('the lock to expire', async () => (await redis.client.exists(lock())) === 0);
     answer();
     child.signal('SIGCONT');
-    await child.complains('the lock was gone and is taken back');
+    await child.complains('the lock had expired and was acquired again');
     child.signal('SIGTERM');
     expect((await child.ended).code).toBe(143);
   });

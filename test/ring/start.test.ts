@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
@@ -79,8 +79,9 @@ describe('bin/w8y', () => {
     await inFolder(async (dir) => {
       for (const name of ['w8y.cjs', 'w8y.bundle.js']) cpSync(join(root, 'dist', name), join(dir, name));
       const start = async () => (await run(['-h'], { command: [process.execPath, join(dir, 'w8y.cjs')] })).code;
-      expect(await start()).toBe(0); // it cannot be written anywhere
-      mkdirSync(join(dir, 'cache'));
+      writeFileSync(join(dir, 'cache'), ''); // it cannot be written anywhere
+      expect(await start()).toBe(0);
+      rmSync(join(dir, 'cache'));
       expect(await start()).toBe(0);
       expect(cacheRejected(dir, 'w8y', 'w8y-start')).toBe(false);
       expect(readdirSync(join(dir, 'cache'))).toHaveLength(1);

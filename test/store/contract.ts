@@ -7,6 +7,7 @@ import { testEvents } from './contract/events.js';
 import { testPace } from './contract/limits.js';
 import { testByHand } from './contract/raw-tasks.js';
 import { testLooking } from './contract/reading.js';
+import { testRetention } from './contract/retention.js';
 import { testSchedules } from './contract/schedules.js';
 import { testSettling } from './contract/settling.js';
 import { type StoreUnderTest, setUpBench } from './contract/setup.js';
@@ -30,6 +31,7 @@ export function testStore(store: StoreUnderTest): void {
     testWorkers(bench);
     testChanging(bench);
     testDependencies(bench);
+    testRetention(bench);
     testClock(bench);
     testLooking(bench);
     testPace(bench);

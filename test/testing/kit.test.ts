@@ -87,7 +87,7 @@ describe('the testing kit', () => {
     ['settled', { ran: 1, crashes: 0, state: 'done' }],
   ];
   it.each(steps)('kills a worker at the step: %s', async (at, { ran, crashes, state }) => {
-    const queue = kit.crore.queue<string, string>('crash');
+    const queue = kit.crore.queue<string>('crash');
     const runs: string[] = [];
     const worker = (name: string) => queue.work(async () => void runs.push(name), { name });
     const death = kit.kill(worker('first'), { at });
@@ -280,7 +280,7 @@ describe('the testing kit', () => {
     await queue.add('a', { id: 'a' });
     await hasty.drain(); // no worker on this queue: ignored unless it is named
     await expect(hasty.drain('stuck')).rejects.toMatchObject({
-      message: expect.stringContaining('nobody works on it'),
+      message: expect.stringContaining('it has no workers'),
     });
     await queue.pause();
     const release = deferred();

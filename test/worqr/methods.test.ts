@@ -362,7 +362,7 @@ describe.each(STORES)('Worqr on %s', (store) => {
     const jobs: string[] = [];
     queue.work(
       async (job) => {
-        if (job.id) jobs.push(job.payload);
+        if (!job.isTask) jobs.push(job.payload);
         else done.push(job.payload);
       },
       { tasks: 'text', concurrency: 5 },

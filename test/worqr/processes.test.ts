@@ -57,13 +57,13 @@ describe.each(STORES)('Worqr in several processes on %s', (store) => {
     const queue = crore.queue<string>('q');
     const seen: unknown[] = [];
     await dead.end('SIGKILL');
-    queue.work(async ({ id, payload, attempt, crashes }) => void seen.push([id, payload, attempt, crashes]), {
+    queue.work(async ({ isTask, payload, attempt, crashes }) => void seen.push([isTask, payload, attempt, crashes]), {
       tasks: 'text',
     });
     await until('both tasks run', () => seen.length === 2);
     expect(seen).toEqual([
-      [undefined, 'a', 1, 0],
-      [undefined, 'b', 1, 0],
+      [true, 'a', 1, 0],
+      [true, 'b', 1, 0],
     ]);
   });
 

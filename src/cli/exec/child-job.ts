@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { type ActiveJob, CroreError, Fatal } from '../../index.js';
+import { contextVariables } from '../../job/trace-context.js';
 import { Child, type ChildExit } from '../../process/child.js';
 import { type ChildCommand, childCommand } from '../../process/child-command.js';
 import type { OrphanGuard } from '../../process/orphan-guard.js';
 import { readValue } from '../job-commands/job-options.js';
 import { valueText } from '../job-commands/job-view.js';
 import type { ExitOutcome } from './exit-codes.js';
+import { StderrTail } from './stderr-tail.js';
 
 /** How executables are run for jobs. */
 export interface ChildJobSettings {
@@ -65,7 +67,7 @@ export class ChildJob {
   }
 
   /** Runs to the end. Returns or throws what the job's handler is to return or throw. */
-  async run(told: (report: Report) => void): Promise<unknown> {
+  async run(onReport: (report: Report) => void): Promise<unknown> {
     const { timeout, grace } = this.#settings;
     const { signal } = this.job;
     const onAbort = () => this.#abort(signal.reason as CroreError);
@@ -73,13 +75,18 @@ export class ChildJob {
     if (signal.aborted) onAbort();
     const timer = timeout === undefined ? undefined : setTimeout(() => this.#end('timeout', grace), timeout);
     const reading = this.#child.stdout ? lastLine(this.#child.stdout, this.#child.ended) : undefined;
+    const stderr = this.#child.stderr ? new StderrTail(this.#child.stderr) : undefined;
     const outcome = await this.#child.ended;
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
     if (outcome.failure) return this.#notStarted(outcome.failure);
     const last = await reading;
-    told(this.#report(outcome));
-    return this.#conclude(outcome, last);
+    onReport(this.#report(outcome));
+    try {
+      return this.#conclude(outcome, last);
+    } catch (error) {
+      throw Object.assign(error as Error, { stack: undefined, stderr: await stderr?.text() });
+    }
   }
 
   /** The worker stops: the child may end by itself, and is killed after the grace time. */
@@ -95,7 +102,7 @@ export class ChildJob {
     const { grace, lease } = this.#settings;
     // If the store is unreachable, the child must be gone before the lease ends and another worker gets the job.
     const silent = reason.cause instanceof CroreError && reason.cause.code === 'STORE_UNREACHABLE';
-    if (reason.code === 'CLOSED') this.#end('lost', 0);
+    if (reason.code === 'CLOSED') this.stop();
     else this.#end('lost', silent ? Math.min(grace, lease / 10) : grace);
   }
 
@@ -118,7 +125,14 @@ export class ChildJob {
 
   #report(outcome: ChildExit): Report {
     const { code, signal } = outcome;
-    return { outcome: this.#outcome(outcome), code, signal, seconds: (performance.now() - this.#startedAt) / 1_000 };
+    const reported = this.#outcome(outcome);
+    const isLast = this.job.attempt >= this.job.maxAttempts;
+    return {
+      outcome: reported === 'retry' && isLast ? 'dead' : reported,
+      code,
+      signal,
+      seconds: (performance.now() - this.#startedAt) / 1_000,
+    };
   }
 
   #conclude(outcome: ChildExit, last: Buffer | undefined): unknown {
@@ -156,15 +170,16 @@ export function planChildJob(job: ActiveJob<unknown>, settings: ChildJobSettings
   const { command, envVar, stdin, result, json } = settings;
   const env = {
     ...settings.env,
-    CRORE_ID: job.id ?? '',
+    CRORE_ID: job.isTask ? '' : job.id,
     CRORE_QUEUE: job.queue,
     CRORE_ATTEMPT: String(job.attempt),
     CRORE_TOKEN: job.token,
+    ...contextVariables(job.headers),
   };
   const options = { command, envVar, stdin: stdin ? 'item' : 'inherit', env } as const;
   const plan = childCommand(payloadBytes(job.payload), options, mark);
-  if (typeof plan === 'string') throw new Fatal(`the payload cannot be given to ${command[0]}: ${plan} (--stdin can)`);
-  return { ...plan, stdout: result ? 'pipe' : json ? 2 : undefined };
+  if (typeof plan === 'string') throw new Fatal(`cannot pass the payload to ${command[0]}: ${plan}; use --stdin`);
+  return { ...plan, stdout: result ? 'pipe' : json ? 2 : undefined, stderr: 'pipe' };
 }
 
 function payloadBytes(payload: unknown): Buffer {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { oncePerOutage } from '../../engine/logging/outage-filter.js';
 import { ERRORS, isCroreError } from '../../errors.js';
 import type { ActiveJob, Crore, Queue, Worker, WorkOptions } from '../../index.js';
 import { OrphanGuard } from '../../process/orphan-guard.js';
@@ -9,7 +10,7 @@ import { CannotStart, ChildJob, type ChildJobSettings, planChildJob, type Report
 export interface ExecWorkerSettings extends ChildJobSettings {
   queue: string;
   /** When to end: when asked to, after one job, or when nothing is ready. */
-  until: 'told' | 'one' | 'empty';
+  until: 'stopped' | 'one' | 'empty';
   work: WorkOptions;
 }
 
@@ -17,7 +18,7 @@ export interface ExecWorkerEvents {
   /** Called when a run for a job has ended. */
   ended: (job: ActiveJob<unknown>, report: Report) => void;
   /** Called for errors that are not the fault of a job. */
-  trouble: (text: string) => void;
+  warn: (text: string) => void;
 }
 
 /** Interval between checks whether the queue is empty. */
@@ -46,15 +47,20 @@ export class ExecWorker {
     private readonly events: ExecWorkerEvents,
   ) {
     this.#queue = crore.queue(settings.queue);
-    this.#guard = new OrphanGuard(spawn, this.#mark, events.trouble);
+    this.#guard = new OrphanGuard(spawn, this.#mark, events.warn);
     this.#stopped = new Promise((resolve) => {
       this.#stop = resolve;
     });
   }
 
+  readonly #warn = oncePerOutage((error, what) => {
+    const isOutage = isCroreError(error) && error.code === 'STORE_UNREACHABLE';
+    this.events.warn(isOutage ? error.message : `${what}: ${error.message}`);
+  });
+
   /** A store that is gone does not come back: the worker ends with its error's exit code. */
   #onError(error: Error, what: string): void {
-    this.events.trouble(`${what}: ${error.message}`);
+    this.#warn(error, what);
     if (!isCroreError(error) || error.code !== 'STORE_GONE') return;
     this.#code = ERRORS.STORE_GONE.exit;
     this.#stop();
@@ -69,7 +75,7 @@ export class ExecWorker {
       onError: (error, what) => this.#onError(error, what),
     });
     this.#worker = worker;
-    if (this.settings.until !== 'told') void this.#watchForEnd(worker);
+    if (this.settings.until !== 'stopped') void this.#watchForEnd(worker);
     await this.#stopped;
     await worker.close();
     this.#guard.close();
@@ -91,7 +97,7 @@ export class ExecWorker {
   }
 
   async #serve(job: ActiveJob<unknown>): Promise<unknown> {
-    if (this.#stopping || (this.settings.until === 'one' && this.#taken > 0)) return job.release();
+    if (this.#stopping || (this.settings.until === 'one' && this.#taken > 0)) return job.release() as unknown;
     this.#taken += 1;
     try {
       const childJob = this.#begin(job);
@@ -101,7 +107,7 @@ export class ExecWorker {
         .finally(() => this.#childJobs.delete(childJob));
     } catch (error) {
       if (!(error instanceof CannotStart)) throw error;
-      this.events.trouble(error.message);
+      this.events.warn(error.message);
       this.stop(1);
     } finally {
       if (this.settings.until === 'one') this.stop(this.#code);
@@ -112,7 +118,7 @@ export class ExecWorker {
     try {
       return new ChildJob(job, this.settings, planChildJob(job, this.settings, this.#mark), this.#guard);
     } catch (error) {
-      this.events.trouble(`${job.id === undefined ? 'task' : printable(job.id)}: dead: ${(error as Error).message}`);
+      this.events.warn(`${job.isTask ? 'task' : printable(job.id)}: dead: ${(error as Error).message}`);
       throw error;
     }
   }

@@ -14,7 +14,7 @@ export function exitOutcomes(texts: readonly string[]): (code: number) => ExitOu
     if (code === undefined || Number(code) > 255 || !VERDICTS.includes(outcome as ExitOutcome)) {
       throw new CroreError(
         'BAD_OPTION',
-        `--exit-codes '${text}' must be a code from 0 to 255 and what it means, such as 3=done, 4=dead or 5=retry`,
+        `--exit-codes '${text}' must be an exit code from 0 to 255 and an outcome, such as 3=done, 4=dead or 5=retry`,
       );
     }
     table[Number(code)] = outcome as ExitOutcome;

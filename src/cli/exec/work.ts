@@ -37,31 +37,38 @@ export function run(argv: string[]): Promise<number> {
   const [line, executable] = cut < 0 ? [argv, undefined] : [argv.slice(0, cut), argv.slice(cut + 1)];
   const command = program({
     name: 'crore work',
-    summary:
-      "Run an executable for each job of a queue. It gets the payload in place of {} in its arguments, and as $CRORE_PAYLOAD; its exit code says what becomes of the job: 0 done, 75 try again, 100 dead, any other try again. No shell is involved, and '{}' is always one argument.",
+    summary: 'Run an executable for each job of a queue; its exit code decides the outcome.',
+    details:
+      "The payload replaces {} in the arguments and is in $CRORE_PAYLOAD. Exit codes: 0 done, 75 retry, 100 dead, any other retry. No shell is involved, and '{}' is always one argument.",
     examples: [
-      ['crore work mails -- ./send-mail {}', 'one after the other'],
-      ['crore work sounds -j 4 --timeout 5m -- ffmpeg -i {} {}.ogg', 'four at once, none longer than five minutes'],
-      ['crore work sums --result -- jq -n "\\$ENV.CRORE_PAYLOAD | fromjson | add"', 'its last line is the result'],
-      ['crore work mails --stdin --drain -- ./send-mail', 'payload on standard input; end when nothing is ready'],
-      ['crore work mails --exit-codes 3=done,4=dead -- ./send-mail {}', 'what its exit codes mean'],
+      ['crore work mails -- ./send-mail {}', 'one job at a time'],
+      ['crore work sounds -j 4 --timeout 5m -- ffmpeg -i {} {}.ogg', 'four at once, at most five minutes each'],
+      [
+        'crore work sums --result -- jq -n "\\$ENV.CRORE_PAYLOAD | fromjson | add"',
+        'the last line of output is the result',
+      ],
+      ['crore work mails --stdin --drain -- ./send-mail', 'payload on standard input; exit when no job is ready'],
+      ['crore work mails --exit-codes 3=done,4=dead -- ./send-mail {}', 'map exit codes to outcomes'],
     ],
   })
     .usage('[options] <queue> -- <executable> [arguments...]')
     .argument('<queue>', 'Name of the queue.')
-    .option('-j, --jobs <n>', 'How many at once (default: 1).')
-    .option('--env <name>', 'The variable that holds the payload (default: CRORE_PAYLOAD).')
-    .option('--stdin', 'Give the payload on standard input, and in no variable unless --env names one.')
-    .option('--result', "The last line of standard output is the job's result: JSON if it parses, else text.")
-    .option('--tasks <kind>', 'Raw tasks are given as bytes, text or json (default: bytes).')
-    .option('--exit-codes <list>', 'What exit codes mean, such as 3=done,4=dead,5=retry.', collect)
-    .option('--timeout <time>', 'End an executable that takes longer; the job is tried again.')
+    .option('-j, --jobs <n>', 'Number of jobs to run at once (default: 1).')
+    .option('--env <name>', 'Environment variable for the payload (default: CRORE_PAYLOAD).')
+    .option('--stdin', 'Pass the payload on standard input, and in no variable unless --env is given.')
+    .option('--result', 'Use the last line of standard output as the result: JSON if it parses, else text.')
+    .option('--tasks <kind>', 'Pass raw tasks as bytes, text or json (default: bytes).')
+    .option('--exit-codes <list>', 'Map exit codes to outcomes, such as 3=done,4=dead,5=retry.', collect)
+    .option('--timeout <time>', 'Stop an executable that runs longer; the job is retried.')
     .option('--grace <time>', 'Time between SIGTERM and SIGKILL (default: 10s).')
-    .option('--lease <time>', 'A worker not heard of for this long is dead, and its jobs go to others (default: 10s).')
+    .option(
+      '--lease <time>',
+      'Without a heartbeat for this long, the worker counts as dead and its jobs go to others (default: 10s).',
+    )
     .option('--name <name>', 'Name of the worker (default: host and process id).')
-    .option('--once', 'Work on one job, or on none if none is ready, and end.')
-    .option('--drain', 'End when nothing is ready, or the queue is paused.')
-    .option('-q, --quiet', 'No line on standard error for each job.');
+    .option('--once', 'Run one job, or none if none is ready, and exit.')
+    .option('--drain', 'Exit when no job is ready or the queue is paused.')
+    .option('-q, --quiet', 'Do not print a line on standard error for each job.');
   action(storeOptions(command), (queue: string, options: WorkLine) => work(queue, executable, options));
   return answer(command, line);
 }
@@ -72,12 +79,12 @@ function collect(value: string, before: string[] = []): string[] {
 
 async function work(queue: string, executable: string[] | undefined, options: WorkLine): Promise<number> {
   const settings = resolve(queue, executable, options);
-  const trouble = calmly((text) => writeLine(2, `crore: ${text.replace(/\s*\n\s*/g, ' ')}\n`));
-  const crore = await openCrore(storeUrl(options), { onError: (error, what) => trouble(`${what}: ${error.message}`) });
-  const shift = new ExecWorker(crore, settings, { ended: teller(settings, options.quiet === true), trouble });
-  const unhook = hook(shift);
+  const warn = calmly((text) => writeLine(2, `crore: ${text.replace(/\s*\n\s*/g, ' ')}\n`));
+  const crore = await openCrore(storeUrl(options), { onError: (error, what) => warn(`${what}: ${error.message}`) });
+  const worker = new ExecWorker(crore, settings, { ended: reporter(settings, options.quiet === true), warn });
+  const unhook = hook(worker);
   try {
-    return await shift.run();
+    return await worker.run();
   } finally {
     await crore.close();
     unhook();
@@ -109,7 +116,7 @@ function resolve(queue: string, executable: string[] | undefined, options: WorkL
     timeout: checkTimer(duration(options.timeout, '--timeout'), '--timeout', 1),
     grace: checkTimer(duration(options.grace, '--grace'), '--grace', 0) ?? GRACE,
     lease,
-    until: options.once ? 'one' : options.drain ? 'empty' : 'told',
+    until: options.once ? 'one' : options.drain ? 'empty' : 'stopped',
     work: workOptions,
   };
 }
@@ -122,7 +129,7 @@ function checkTimer(ms: number | undefined, what: string, least: number): number
 
 function checkVariable(name: string): string {
   if (/^[^=\0]+$/.test(name) && !/^CRORE_(ID|QUEUE|ATTEMPT|TOKEN)$/.test(name)) return name;
-  throw new CroreError('BAD_OPTION', `--env '${name}' is not a name for the variable of the payload`);
+  throw new CroreError('BAD_OPTION', `--env '${name}' is an invalid or reserved variable name`);
 }
 
 /** A missing executable would fail every job of the queue, so this checks for it before claiming the first. */
@@ -148,14 +155,22 @@ function isExecutable(file: string): boolean {
 }
 
 /** Writes lines directly to the file descriptors, which the children share. */
-function teller({ queue, json }: ExecWorkerSettings, quiet: boolean) {
+function reporter({ queue, json }: ExecWorkerSettings, quiet: boolean) {
   return (job: ActiveJob<unknown>, { outcome, code, signal, seconds }: Report): void => {
     const rounded = Number(seconds.toFixed(3));
-    const object = { queue, id: job.id ?? null, attempt: job.attempt, outcome, exit: code, signal, seconds: rounded };
+    const object = {
+      queue,
+      id: job.isTask ? null : job.id,
+      attempt: job.attempt,
+      outcome,
+      exit: code,
+      signal,
+      seconds: rounded,
+    };
     if (json) writeAll(1, `${JSON.stringify(object)}\n`);
     if (json || quiet) return;
     const how = signal ? `killed by ${signal}` : `exit ${code}`;
-    const name = job.id === undefined ? 'task' : printable(job.id);
+    const name = job.isTask ? 'task' : printable(job.id);
     writeLine(2, `crore: ${name}: ${outcome}, ${how} after ${rounded} s\n`);
   };
 }
@@ -188,18 +203,18 @@ function calmly(say: (text: string) => void): (text: string) => void {
 const ENDS = { SIGTERM: 0, SIGINT: 130, SIGHUP: 129 } as const;
 
 /** The first signal asks all children to end; a second one kills them. Ctrl-Z stops the children, too. */
-function hook(shift: ExecWorker): () => void {
+function hook(worker: ExecWorker): () => void {
   let asked = false;
   const onEnd = (name: NodeJS.Signals) => {
-    if (asked) shift.signalChildren('SIGKILL');
+    if (asked) worker.signalChildren('SIGKILL');
     asked = true;
-    shift.stop(ENDS[name as keyof typeof ENDS]);
+    worker.stop(ENDS[name as keyof typeof ENDS]);
   };
   const onSuspend = () => {
-    shift.signalChildren('SIGSTOP');
+    worker.signalChildren('SIGSTOP');
     process.kill(process.pid, 'SIGSTOP');
   };
-  const onResume = () => shift.signalChildren('SIGCONT');
+  const onResume = () => worker.signalChildren('SIGCONT');
   const names = Object.keys(ENDS) as NodeJS.Signals[];
   for (const name of names) process.on(name, onEnd);
   process.on('SIGTSTP', onSuspend).on('SIGCONT', onResume);

@@ -1,11 +1,12 @@
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { CroreError } from '../../errors.js';
 import type { Graph } from '../../flow/graph/graph.js';
-import { exportGraph } from '../../flow/report/graph-export.js';
+import { checkExport, exportGraph } from '../../flow/report/graph-export.js';
 import { Joblog, JsonEvents } from '../../flow/report/node-events.js';
 import { Progress } from '../../flow/report/progress.js';
 import { Trace } from '../../flow/report/trace.js';
 import type { Watcher } from '../../flow/report/watcher.js';
+import { divert, Gathered } from './terminal.js';
 
 export interface ReportOptions {
   json?: boolean;
@@ -25,20 +26,18 @@ export function makeReports(graph: Graph, options: ReportOptions, only: number |
   const events = new Gathered('stdout');
   const talk = new Gathered(options.json ? 'stderr' : 'stdout');
   if (options.json) watchers.push(new JsonEvents((text) => events.write(text)));
-  const screen = {
-    get live() {
-      return talk.stream.isTTY === true;
-    },
-    columns: () => talk.stream.columns || 80,
-    write: (text: string) => talk.write(text),
-  };
-  watchers.push(new Progress(screen, options.quiet === true || options.json === true, total));
+  const quiet = options.quiet === true || options.json === true;
+  const progress = new Progress(talk, quiet, total);
+  if (functions && !quiet) watchers.push(diverting(talk, progress));
+  watchers.push(progress);
   if (options.trace !== undefined) watchers.push(intoFile(options.trace, (write) => new Trace(write)));
   if (options.joblog !== undefined) watchers.push(intoFile(options.joblog, (write) => new Joblog(write)));
   if (options.graph !== undefined) {
     const file = options.graph;
-    exportGraph(graph, [], file); // refuses now what could not be drawn later
-    watchers.push({ finish: (run) => writeFileSync(file, exportGraph(run.graph, run.scheduler.states, file)) });
+    checkExport(graph, file); // refuses now what could not be drawn later
+    watchers.push({
+      finish: async (run) => writeFileSync(file, await exportGraph(run.graph, run.scheduler.states, file)),
+    });
   }
   watchers.push({
     finish: () => {
@@ -49,31 +48,15 @@ export function makeReports(graph: Graph, options: ReportOptions, only: number |
   return watchers;
 }
 
-/**
- * Combines the output of one turn of the event loop into one write. Opens the stream on first use, so a quiet flow opens none.
- */
-class Gathered {
-  #pending = '';
-  #stream: NodeJS.WriteStream | undefined;
-
-  constructor(private readonly name: 'stdout' | 'stderr') {}
-
-  get stream(): NodeJS.WriteStream {
-    this.#stream ??= process[this.name].on('error', () => {});
-    return this.#stream;
-  }
-
-  write(text: string): void {
-    if (this.#pending === '') setImmediate(() => this.flush());
-    this.#pending += text;
-  }
-
-  flush(): void {
-    if (this.#pending === '') return;
-    const text = this.#pending;
-    this.#pending = '';
-    this.stream.write(text);
-  }
+/** While the flow runs, leads what functions print on a terminal to the lines above the status. */
+function diverting(talk: Gathered, { screen }: Progress): Watcher {
+  let undo = () => {};
+  return {
+    begin: () => {
+      if (talk.live) undo = divert((lines) => screen.print(lines));
+    },
+    finish: () => undo(),
+  };
 }
 
 function intoFile(file: string, make: (write: (text: string) => void) => Watcher): Watcher {

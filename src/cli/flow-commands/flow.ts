@@ -26,11 +26,11 @@ export async function run(argv: string[]): Promise<number> {
   let code = 0;
   const command = program({
     name: 'crore flow',
-    summary: 'Look at the flows of a store, and act on them.',
+    summary: 'List, show, draw, cancel and retry the flows of a store.',
     examples: [
-      ['crore flow ls --store redis://db', 'which flows there are'],
-      ['crore flow graph build-1a2b3c4d out.svg --store redis://db', 'a picture of one, with its states'],
-      ['crore flow retry build-1a2b3c4d --store redis://db -j 8', 'run what failed, and what waits for it'],
+      ['crore flow ls --store redis://db', 'list the flows'],
+      ['crore flow graph build-1a2b3c4d out.svg --store redis://db', 'draw a flow with the states of its nodes'],
+      ['crore flow retry build-1a2b3c4d --store redis://db -j 8', 'run the failed nodes and those that depend on them'],
     ],
   });
   const add = (usage: string, summary: string) =>
@@ -38,14 +38,14 @@ export async function run(argv: string[]): Promise<number> {
       .command(usage)
       .description(summary)
       .option('--store <url>', 'sqlite:FILE, redis://… (default: $CRORE_STORE, else sqlite:crore.db)')
-      .option('--json', 'Print one JSON object a line.');
-  add('ls', 'Which flows the store knows.').action(list);
-  add('show <id>', 'How the nodes of a flow ended.').action(show);
+      .option('--json', 'Print one JSON object per line.');
+  add('ls', 'List the flows of the store.').action(list);
+  add('show <id>', 'Show how the nodes of a flow ended.').action(show);
   add('graph <id> <file>', 'Draw a flow with its states: .svg, .dot or .mmd.').action(draw);
-  add('cancel <id>', 'Stop a flow; its runner does so within a second.').action(cancel);
-  add('retry <id>', 'Run the nodes of a flow again that failed or never ran, here.')
-    .option('-j, --jobs <n>', 'nodes at once')
-    .option('-k, --keep-going', 'after a failure, run everything that does not need it')
+  add('cancel <id>', 'Cancel a flow; its runner stops within a second.').action(cancel);
+  add('retry <id>', 'Run the nodes of a flow that failed or did not run, in this process.')
+    .option('-j, --jobs <n>', 'number of nodes to run at once')
+    .option('-k, --keep-going', 'after a failure, run all nodes that do not depend on it')
     .action(async (id: string, options: Options) => {
       code = await retry(id, options);
     });
@@ -82,9 +82,12 @@ async function show(id: string, options: Options): Promise<void> {
     const ends = [...new Map((await journal.ends(id)).map((end) => [end.id, end])).values()];
     if (!options.json) process.stdout.write(`${lineOf(info)}\n`);
     for (const end of ends) {
-      const { attempts, seconds, exit, error } = end;
+      const { attempts, seconds, exit, error, output } = end;
       const line = `  ${end.state.padEnd(6)}  ${end.id}  ${seconds.toFixed(2)} s  attempts ${attempts}  exit ${exit}${error ? `: ${error}` : ''}`;
-      process.stdout.write(options.json ? `${JSON.stringify({ ...reportOf(end), error })}\n` : `${line}\n`);
+      const lines = output === undefined ? '' : `${output.replace(/^/gm, '          | ')}\n`;
+      process.stdout.write(
+        options.json ? `${JSON.stringify({ ...reportOf(end), error, output })}\n` : `${line}\n${lines}`,
+      );
     }
   });
 }
@@ -93,7 +96,7 @@ async function draw(id: string, file: string, options: Options): Promise<void> {
   await withJournal(options, async (journal) => {
     const info = await mustGet(journal, id);
     const graph = await graphOf(journal, info);
-    writeFileSync(file, exportGraph(graph, statesOf(graph, await journal.ends(id)), file));
+    writeFileSync(file, await exportGraph(graph, statesOf(graph, await journal.ends(id)), file));
   });
 }
 
@@ -101,15 +104,14 @@ async function cancel(id: string, options: Options): Promise<void> {
   await withJournal(options, async (journal) => {
     await mustGet(journal, id);
     if (!(await journal.cancel(id)))
-      throw new CroreError('NOT_FOUND', `flow '${id}' has ended: there is nothing to cancel`);
+      throw new CroreError('NOT_FOUND', `flow '${id}' has already ended: nothing to cancel`);
   });
 }
 
 async function retry(id: string, options: Options): Promise<number> {
   const [graph, info, url] = await withJournal(options, async (journal, store) => {
     const known = await mustGet(journal, id);
-    if (known.state === 'done')
-      throw new CroreError('NOT_FOUND', `flow '${id}' is done: there is nothing to run again`);
+    if (known.state === 'done') throw new CroreError('NOT_FOUND', `flow '${id}' is done: nothing to retry`);
     return [await graphOf(journal, known), known, store] as const;
   });
   return runGraph(graph, info.file || 'flow', { ...options, store: url, resume: id, launcher: [] });

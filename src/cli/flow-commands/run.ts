@@ -10,6 +10,8 @@ import { isModule, readSource } from '../../flow/input/source.js';
 import { DoneMark } from '../../flow/run/done-mark.js';
 import { localState, makeStateFolder } from '../../flow/run/local-state.js';
 import { findNode, type Started, type StartOptions, startFlow } from '../../flow/run/start.js';
+import { contextOf } from '../../job/trace-context.js';
+import { randomToken } from '../../process/random.js';
 import { givenStore } from '../action.js';
 import { whole } from '../option-values.js';
 import { parse, program } from '../program.js';
@@ -36,24 +38,24 @@ export async function run(argv: string[]): Promise<number> {
   let code = 0;
   const command = program({
     name: 'crore run',
-    summary: 'Run a flow: nodes with dependencies, as many at once as you allow.',
+    summary: 'Run a flow: commands, functions and jobs with dependencies between them.',
     examples: [
       ['crore run pipeline.yaml -j 8', 'eight nodes at once'],
-      ['crore run pipeline.yaml --resume', 'go on where it failed or was stopped'],
-      ['crore run --workload commands.csv --schedule edges.csv', 'two tables: id,command and from,to'],
+      ['crore run pipeline.yaml --resume', 'continue where it failed or was stopped'],
+      ['crore run --workload commands.csv --schedule edges.csv', 'two CSV files: id,command and from,to'],
       ['crore run big.yaml -j 32 --store redis://db --launcher "ssh host"', 'with workers on another machine'],
     ],
   })
-    .argument('[file]', 'a flow in .yaml, .json, .ts, .js or .mjs')
-    .option('-j, --jobs <n>', 'nodes at once (default: one for each core; 0: only joined workers)')
-    .option('--store <url>', 'write the flow down there, let workers join there (default: a private file)')
-    .option('--resume [id]', 'take up the unfinished flow: what is done stays done')
-    .option('-k, --keep-going', 'after a failure, run everything that does not need it')
-    .option('-n, --dry-run', 'say what would run, and run nothing')
-    .option('--only <node>', 'this node and what it needs')
+    .argument('[file]', 'flow file: .yaml, .json, .ts, .js or .mjs')
+    .option('-j, --jobs <n>', 'number of nodes to run at once (default: one per core; 0: only on joined workers)')
+    .option('--store <url>', 'store for the state of the flow, where workers can join (default: files in .crore)')
+    .option('--resume [id]', 'continue the unfinished flow without running finished nodes again')
+    .option('-k, --keep-going', 'after a failure, run all nodes that do not depend on it')
+    .option('-n, --dry-run', 'print what would run, and run nothing')
+    .option('--only <node>', 'run only this node and what it needs')
     .option('--force', 'run cached nodes again')
-    .option('--workload <csv>', 'a table id,command')
-    .option('--schedule <csv>', 'a table from,to')
+    .option('--workload <csv>', 'CSV file with the columns id,command')
+    .option('--schedule <csv>', 'CSV file with the columns from,to')
     .option(
       '--launcher <command>',
       'start a worker with this command, such as "ssh host"; may be repeated',
@@ -62,10 +64,10 @@ export async function run(argv: string[]): Promise<number> {
     )
     .option('--renew <limits>', 'replace a worker after tasks=N,seconds=N,rss=MB')
     .option('--inline', 'run functions in this process')
-    .option('--json', 'print one JSON object a node as it ends')
+    .option('--json', 'print one JSON object for each node when it ends')
     .option('--trace <file>', 'write a Chrome trace')
     .option('--graph <file>', 'draw the graph with its states: .svg, .dot or .mmd')
-    .option('--joblog <file>', 'write a line for each end of a node')
+    .option('--joblog <file>', 'write a line for each node when it ends')
     .option('-q, --quiet', 'print failures only')
     .action(async (file: string | undefined, options: Options) => {
       code = await runFile(file, options);
@@ -85,6 +87,8 @@ async function runFile(file: string | undefined, options: Options): Promise<numb
 
 /** Runs a graph with the given options; returns the exit code. */
 export async function runGraph(graph: Graph, source: string, options: Options): Promise<number> {
+  // One trace for the whole run: commands inherit it, jobs carry it.
+  if (!contextOf(process.env)) process.env.TRACEPARENT = newTraceparent();
   const { start, finish } = prepare(graph, source, options);
   if (options.dryRun) {
     const { dryRun } = await import('../../flow/run/dry-run.js');
@@ -95,7 +99,7 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
   const done = place && new DoneMark(source, describeFlow(graph, source));
   if (options.resume === true && done?.isSet && !place?.hasState()) {
     if (!options.quiet && !options.json)
-      process.stderr.write(`${source} is done: there is nothing to resume; leave --resume out to run it again\n`);
+      process.stderr.write(`${source} is done: nothing to resume; omit --resume to run it again\n`);
     return 0;
   }
   done?.clear();
@@ -110,7 +114,7 @@ export async function runGraph(graph: Graph, source: string, options: Options): 
     finish(state === 'done');
     if (state === 'done' && options.only === undefined) done?.set();
     if (state !== 'done' && start.localState && !options.json && !options.quiet)
-      process.stderr.write(`what is done is kept: 'crore run ${source} --resume' goes on\n`);
+      process.stderr.write(`finished nodes are kept: 'crore run ${source} --resume' continues the flow\n`);
     return started.run.halted === undefined ? started.run.exit : INTERRUPTED;
   } catch (error) {
     // If nothing was done, there is nothing to resume.
@@ -137,7 +141,7 @@ function prepare(
   const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only)).size;
   const launches = launchesOf(options, store ?? place!.store, slots);
   if (slots === 0 && store === undefined)
-    throw new CroreError('BAD_OPTION', '-j 0 runs nothing here: workers need --store to join');
+    throw new CroreError('BAD_OPTION', '-j 0 needs --store: only workers that join through the store can run nodes');
   const start: StartOptions = {
     slots: launches.length > 0 ? 0 : slots,
     store: store ?? place!.store,
@@ -181,4 +185,9 @@ function hearSignals(started: Started): () => void {
   return () => {
     for (const signal of signals) process.off(signal, stop);
   };
+}
+
+function newTraceparent(): string {
+  const random = `${randomToken().toString('hex')}${randomToken().toString('hex')}`;
+  return `00-${random.slice(0, 32)}-${random.slice(32, 48)}-01`;
 }

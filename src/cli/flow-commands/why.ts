@@ -26,14 +26,12 @@ const USUAL = [
 export async function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore why',
-    summary: 'Say why a node would run, or why it would not.',
-    examples: [
-      ['crore why train pipeline.yaml', 'its command has changed, an input has, something it needs would run …'],
-    ],
+    summary: 'Explain why a node would run or not.',
+    examples: [['crore why train pipeline.yaml', 'its command or an input has changed, a node it needs would run …']],
   });
   storeOptions(command)
     .argument('<node>')
-    .argument('[file]', `the flow (default: the first of ${USUAL.slice(0, 3).join(', ')} …)`)
+    .argument('[file]', `flow file (default: the first of ${USUAL.slice(0, 3).join(', ')} …)`)
     .action(why);
   await parse(command, argv);
   return 0;
@@ -41,7 +39,8 @@ export async function run(argv: string[]): Promise<number> {
 
 async function why(id: string, given: string | undefined, options: { store?: string; json?: boolean }): Promise<void> {
   const file = given ?? USUAL.find((name) => existsSync(name));
-  if (file === undefined) throw new CroreError('BAD_OPTION', `which flow? There is none of ${USUAL.join(', ')} here`);
+  if (file === undefined)
+    throw new CroreError('BAD_OPTION', `no flow given, and this directory has none of ${USUAL.join(', ')}`);
   const graph = await readSource({ file });
   const node = findNode(graph, id);
   const store = givenStore(options);

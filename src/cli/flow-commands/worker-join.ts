@@ -21,13 +21,13 @@ interface Options {
 export function joining(command: Command): void {
   command
     .option('--store <url>', 'sqlite:FILE, redis://…, @FILE (default: $CRORE_STORE, else sqlite:crore.db)')
-    .option('-j, --jobs <n>', 'nodes at once', '1')
-    .option('--flow <id>', 'serve only this flow, and end with it')
-    .option('--idle <duration>', 'end after so long without a flow to serve', '60s')
-    .option('--lease <duration>', 'not heard of for so long, its nodes go to others', '10s')
-    .option('--renew <limits>', 'end after tasks=N,seconds=N,rss=MB')
-    .option('--tied', 'end when standard input does: for launchers')
-    .option('-q, --quiet', 'say nothing');
+    .option('-j, --jobs <n>', 'number of nodes to run at once', '1')
+    .option('--flow <id>', 'join only this flow, and exit when it ends')
+    .option('--idle <duration>', 'exit after this long without a running flow', '60s')
+    .option('--lease <duration>', 'without a heartbeat for this long, the worker counts as dead', '10s')
+    .option('--renew <limits>', 'exit after tasks=N,seconds=N,rss=MB')
+    .option('--tied', 'exit when standard input closes (used by launchers)')
+    .option('-q, --quiet', 'print nothing');
   action(command, join);
 }
 

@@ -18,11 +18,11 @@ interface Row extends Omit<WorkerInfo, 'info'> {
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore worker',
-    summary: 'Join running flows as a worker, from any machine that reaches the store; or look at workers.',
+    summary: 'Join running flows as a worker, from any machine that can reach the store; or list workers.',
     examples: [
-      ['crore worker --store redis://db -j 8', 'serve all flows that run there, eight nodes at once'],
-      ['crore worker --store redis://db --flow build-1a2b3c4d', 'serve one flow and end with it'],
-      ['crore worker ls', 'who works on what'],
+      ['crore worker --store redis://db -j 8', 'join all flows of this store, eight nodes at once'],
+      ['crore worker --store redis://db --flow build-1a2b3c4d', 'join one flow, and exit when it ends'],
+      ['crore worker ls', 'list live workers'],
     ],
   });
   // Options after `ls` belong to `ls`, though both know --store.
@@ -36,8 +36,8 @@ function listing(parent: Command): void {
   const command = subcommand(parent, 'ls [queue...]', {
     summary: 'List live workers, how many jobs they hold, and until when they count as alive.',
     examples: [
-      ['crore worker ls', 'of every queue'],
-      ['crore worker ls mails', 'of this one'],
+      ['crore worker ls', 'of all queues'],
+      ['crore worker ls mails', 'of one queue'],
       ['crore worker ls --json | jq -r .host | sort | uniq -c', 'workers by machine'],
     ],
   });

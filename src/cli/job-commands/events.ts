@@ -6,6 +6,7 @@ import { action, answer, type StoreOptions, withStore } from '../action.js';
 import { duration, whole } from '../option-values.js';
 import { printable } from '../output.js';
 import { program, storeOptions } from '../program.js';
+import { onOutputClosed } from '../streams.js';
 import { given } from './job-options.js';
 
 interface Asked extends StoreOptions {
@@ -19,22 +20,22 @@ export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore events',
     summary:
-      'Print what happens to the jobs of a queue, in every process, from now on or since a position. Nothing is recorded unless somebody listens, and for ten minutes after.',
+      'Print the events of a queue, from now on or after a position. Events are recorded only while a process reads them, and for ten minutes after.',
     examples: [
       ['crore events mails', 'watch, until Ctrl-C'],
-      ['crore events mails --only dead,retry', 'what went wrong'],
-      ['crore events mails --json --after 1731715200000-0', 'go on behind the position of an earlier event'],
-      ['crore events mails --only done --limit 1 --for 1m', 'wait for one to be done, a minute at most'],
+      ['crore events mails --only dead,retry', 'only failures'],
+      ['crore events mails --json --after 1731715200000-0', 'continue after the position of an earlier event'],
+      ['crore events mails --only done --limit 1 --for 1m', 'wait up to a minute for a job to be done'],
     ],
   })
     .argument('<queue>', 'Name of the queue.')
-    .option('--after <position>', 'What happened since comes first.')
+    .option('--after <position>', 'Start after the event at this position.')
     .option(
       '--only <types>',
-      `Only these, with commas between: ${EVENT_TYPES.filter((type) => type !== 'gap').join(', ')}.`,
+      `Only these types, separated by commas: ${EVENT_TYPES.filter((type) => type !== 'gap').join(', ')}.`,
     )
-    .option('--limit <n>', 'End after so many.')
-    .option('--for <time>', 'End after this time.');
+    .option('--limit <n>', 'Exit after this many events.')
+    .option('--for <time>', 'Exit after this time.');
   action(storeOptions(command), events);
   return answer(command, argv);
 }
@@ -49,15 +50,17 @@ async function events(name: string, options: Asked): Promise<number> {
     const end = () => stream.close();
     const timer = time === undefined ? undefined : setTimeout(end, time);
     process.once('SIGINT', end).once('SIGTERM', end);
+    const unsubscribe = onOutputClosed(end);
     let count = 0;
     try {
       for await (const event of stream) {
         out.say({ ...event, at: event.at.toISOString() }, shown(event));
         count += 1;
-        if (count >= limit || out.closed) break;
+        if (count >= limit) break;
       }
     } finally {
       clearTimeout(timer);
+      unsubscribe();
       process.off('SIGINT', end).off('SIGTERM', end);
       stream.close();
     }
@@ -67,7 +70,10 @@ async function events(name: string, options: Asked): Promise<number> {
 
 function typeOf(text: string): EventType {
   if ((EVENT_TYPES as readonly string[]).includes(text)) return text as EventType;
-  throw new CroreError('BAD_OPTION', `--only: no event is called '${printable(text)}', but ${EVENT_TYPES.join(', ')}`);
+  throw new CroreError(
+    'BAD_OPTION',
+    `--only: unknown event type '${printable(text)}' (known: ${EVENT_TYPES.join(', ')})`,
+  );
 }
 
 function shown({ at, type, id, attempt, progress, error }: JobEvent): string {

@@ -76,10 +76,10 @@ export interface FilterOptions {
 
 export function filterable(command: Command): Command {
   return command
-    .option('--prefix <text>', 'Only ids that begin so.')
-    .option('--match <text>', 'Only with this text in payload, error or header.')
-    .option('--after <time>', 'Only those added at this moment or later.')
-    .option('--before <time>', 'Only those added before this moment.');
+    .option('--prefix <text>', 'Only ids with this prefix.')
+    .option('--match <text>', 'Only jobs with this text in payload, error or header.')
+    .option('--after <time>', 'Only jobs added at or after this time.')
+    .option('--before <time>', 'Only jobs added before this time.');
 }
 
 export function filterOf(options: FilterOptions): Omit<Filter, 'state'> {
@@ -97,7 +97,9 @@ export interface ListOptions extends FilterOptions {
 }
 
 export function listable(command: Command): Command {
-  return filterable(command).option('--limit <n>', 'How many at most (default: 100).').option('--all', 'No limit.');
+  return filterable(command)
+    .option('--limit <n>', 'Maximum number of jobs (default: 100).')
+    .option('--all', 'No limit.');
 }
 
 const PAGE = 100;
@@ -123,7 +125,7 @@ export async function listJobs(
     do {
       if (out.closed) return;
       if (left <= 0) {
-        out.remark(`the first ${limit}; there may be more: --limit N or --all shows them`);
+        out.remark(`showing the first ${limit}; there may be more: use --limit N or --all`);
         return;
       }
       const page: { jobs: JobView<unknown, unknown>[]; cursor?: string } = await queue.list(state, {

@@ -4,13 +4,14 @@ import { checkName } from '../../engine/check.js';
 import { CroreError } from '../../errors.js';
 import type { ScheduledJobOptions } from '../../index.js';
 import { duration, whole } from '../option-values.js';
+import { printable } from '../output.js';
 
 /** How a line or an argument becomes a payload, and the options of its job; shared by `push` and `schedule add`. */
 
 /** The bytes of an argument. Node has already replaced invalid UTF-8 in it, which must not be stored as the payload. */
 export function argumentBytes(text: string): Buffer {
   if (!text.includes('\ufffd')) return Buffer.from(text);
-  throw new CroreError('BAD_PAYLOAD', 'a payload among the arguments is not UTF-8: give it on standard input');
+  throw new CroreError('BAD_PAYLOAD', 'a payload in the arguments is not valid UTF-8: pass it on standard input');
 }
 
 /** Text that is not valid UTF-8 stays bytes. */
@@ -18,6 +19,7 @@ export function readText(bytes: Buffer): unknown {
   return isUtf8(bytes) ? bytes.toString() : new Uint8Array(bytes);
 }
 
+/** JSON if it parses, else text. */
 export function readValue(bytes: Buffer): unknown {
   const text = readText(bytes);
   if (typeof text !== 'string') return text;
@@ -27,6 +29,28 @@ export function readValue(bytes: Buffer): unknown {
     return JSON.parse(text);
   } catch {
     return text;
+  }
+}
+
+/**
+ * A payload from a user, who is told about broken JSON: a missing quote is far more likely than a text that begins with a
+ * bracket. `what` names the payload in the error.
+ */
+export function readPayload(bytes: Buffer, what: string): unknown {
+  const value = readValue(bytes);
+  if (typeof value === 'string' && /^\s*[[{]/.test(bytes.toString())) {
+    const why = printable(jsonError(value));
+    throw new CroreError('BAD_PAYLOAD', `${what} looks like JSON but is not: ${why}; --text queues it as text`);
+  }
+  return value;
+}
+
+function jsonError(text: string): string {
+  try {
+    JSON.parse(text);
+    return '';
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 
@@ -46,12 +70,12 @@ export const JOB_LINE = ['priority', 'unique', 'group', 'reserve', 'attempts', '
 export function jobLine(command: Command): Command {
   return command
     .option('--priority <n>', 'Higher runs first (default: 0).')
-    .option('--unique <key>', 'Only one job with this key waits or runs at a time.')
+    .option('--unique <key>', 'Only one job with this key may wait or run at a time.')
     .option('--group <name>', 'Jobs of one group take turns with those of others.')
-    .option('--reserve <time>', 'An attempt that takes longer has failed.')
-    .option('--attempts <n>', 'How often it may be tried (default: 5).')
-    .option('--backoff <time>', 'Wait this long between attempts (default: 1s and growing).')
-    .option('--text', 'Take payloads as text, whatever they look like.');
+    .option('--reserve <time>', 'An attempt that takes longer counts as failed.')
+    .option('--attempts <n>', 'Maximum number of attempts (default: 5).')
+    .option('--backoff <time>', 'Wait this long between attempts (default: 1s, increasing).')
+    .option('--text', 'Treat payloads as text, even if they look like JSON.');
 }
 
 /** The job options that were given, and no others. */

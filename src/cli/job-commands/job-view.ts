@@ -1,5 +1,6 @@
 import type { JobView, State } from '../../index.js';
 import { type Colour, isoTime, type Output, printable } from '../output.js';
+import { attemptObject, showAttempts } from './attempt-view.js';
 
 type AnyJob = JobView<unknown, unknown>;
 
@@ -18,10 +19,11 @@ export function valueText(value: unknown): string {
 
 /** A job as a JSON object: times in ISO format, bytes in base64 under a name that says so. */
 export function jobObject(job: AnyJob): object {
-  const { payload, result, createdAt, runAt, startedAt, finishedAt, ...rest } = job;
+  const { payload, result, attempts, createdAt, runAt, startedAt, finishedAt, ...rest } = job;
   const times = { createdAt, runAt, startedAt, finishedAt };
   return {
     ...rest,
+    attempts: attempts.map(attemptObject),
     ...valueField('payload', payload),
     ...valueField('result', result),
     ...Object.fromEntries(
@@ -47,7 +49,7 @@ export function showJob(out: Output, job: AnyJob): void {
     ['payload', value(job.payload)],
     ['result', value(job.result)],
     ['error', value(job.error)],
-    ['attempt', `${job.attempt} of ${job.attempts}`],
+    ['attempt', `${job.attempt} of ${job.maxAttempts}`],
     ['crashes', job.crashes > 0 ? String(job.crashes) : undefined],
     ['priority', job.priority === 0 ? undefined : String(job.priority)],
     ['created', moment(job.createdAt)],
@@ -59,15 +61,16 @@ export function showJob(out: Output, job: AnyJob): void {
     ...Object.entries(job.headers).map(([name, text]) => [`header ${printable(name)}`, printable(text)] as const),
     ...(job.log ?? []).map((line) => ['log', printable(line, 2_000)] as const),
   ]);
+  showAttempts(out, job.attempts);
 }
 
 /** Prints jobs as a table, page by page. */
 export function jobTable(out: Output): (jobs: readonly AnyJob[]) => void {
   return out.table<AnyJob>(
     [
-      { title: 'id', of: (job) => printable(job.id) },
+      { title: 'id', of: (job) => printable(job.id), keep: true },
       { title: 'state', of: (job) => job.state, colour: (job) => colourOf(job.state) },
-      { title: 'attempt', of: (job) => `${job.attempt}/${job.attempts}` },
+      { title: 'attempt', of: (job) => `${job.attempt}/${job.maxAttempts}` },
       { title: 'time', of: (job) => isoTime(job.finishedAt ?? job.startedAt ?? job.runAt ?? job.createdAt) },
       { title: 'payload', of: (job) => printable(valueText(job.payload), 60) },
       { title: 'error', of: (job) => printable(job.error ?? '', 120) },

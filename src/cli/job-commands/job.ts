@@ -3,6 +3,7 @@ import { checkOneOf } from '../../engine/check.js';
 import { STATES, type State } from '../../job/job.js';
 import { action, answer, type StoreOptions, subcommand, withStore } from '../action.js';
 import { program } from '../program.js';
+import { bulk } from './bulk-actions.js';
 import {
   actOn,
   CANCEL,
@@ -23,25 +24,40 @@ import { jobObject, showJob } from './job-view.js';
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore job',
-    summary: 'Look at single jobs of a queue, and act on them.',
+    summary: 'List, show, retry, cancel and remove jobs.',
     examples: [
-      ['crore job show mails order-17', 'everything about it'],
-      ['crore job ls mails --state ready', 'who is next'],
-      ['crore job cancel mails order-17 order-18', 'also while they run'],
+      ['crore job show mails order-17', 'all details of a job'],
+      ['crore job ls mails --state ready', 'jobs that run next'],
+      ['crore job cancel mails order-17 order-18', 'also while they are running'],
+      ['crore job cancel mails --state ready --match ada', 'all that match'],
     ],
   });
   action(listing(command), list);
   const show = subcommand(command, 'show <queue> <id...>', {
-    summary: 'Show everything about jobs.',
+    summary: 'Show all details of jobs.',
     examples: [
-      ['crore job show mails order-17', 'for people'],
-      ['crore job show mails order-17 --json | jq .payload', 'for programs'],
+      ['crore job show mails order-17', 'as text'],
+      ['crore job show mails order-17 --json | jq .payload', 'as JSON'],
     ],
   });
   action(show, showAll);
-  verb(command, 'retry', RETRY, 'Send dead jobs to the back of the queue, with fresh attempts.');
-  verb(command, 'cancel', CANCEL, 'Cancel jobs that have not ended; a running one is told to stop.');
-  verb(command, 'rm', REMOVE, 'Forget jobs that have ended.');
+  verb(command, 'retry', RETRY, 'Move dead jobs to the back of the queue, with fresh attempts.');
+  bulk(command, {
+    name: 'job cancel',
+    summary: 'Cancel jobs that have not ended; a running job is asked to stop.',
+    jobs: 'jobs that have not ended',
+    verb: CANCEL,
+    states: ['blocked', 'scheduled', 'ready', 'active'],
+    all: (queue, filter, how) => queue.cancel(filter, how),
+  });
+  bulk(command, {
+    name: 'job rm',
+    summary: 'Remove the records of jobs that have ended.',
+    jobs: 'jobs that have ended',
+    verb: REMOVE,
+    states: ['done', 'dead', 'cancelled'],
+    all: (queue, filter, how) => queue.remove(filter, how),
+  });
   return answer(command, argv);
 }
 
@@ -50,14 +66,11 @@ function listing(parent: Command): Command {
     summary: 'List jobs: waiting ones in the order they will run, ended ones newest first.',
     examples: [
       ['crore job ls mails', 'all states, the first 100'],
-      ['crore job ls mails --state scheduled --limit 10', 'what is due next'],
-      [
-        'crore job ls mails --state done,cancelled --match ada --all',
-        'every one with this in payload, error or header',
-      ],
+      ['crore job ls mails --state scheduled --limit 10', 'jobs that are due next'],
+      ['crore job ls mails --state done,cancelled --match ada --all', 'all with this text in payload, error or header'],
     ],
   });
-  return listable(command.option('--state <states>', `Some of ${STATES.join(',')} (default: all).`));
+  return listable(command.option('--state <states>', `Only jobs in these states: ${STATES.join(',')} (default: all).`));
 }
 
 async function list(name: string, options: StoreOptions & ListOptions & { state?: string }): Promise<number> {
@@ -93,10 +106,10 @@ async function showAll(name: string, ids: string[], options: StoreOptions): Prom
 
 function verb(parent: Command, name: string, what: Verb, summary: string): void {
   const command = subcommand(parent, `${name} <queue> <id...>`, {
-    summary: `${summary} Exit code 1 when one of them was left alone.`,
+    summary: `${summary} Exits with 1 if one of them was not changed.`,
     examples: [
       [`crore job ${name} mails order-17`, what.done],
-      [`crore job ${name} mails order-17 order-18 --json`, 'an object a line for each'],
+      [`crore job ${name} mails order-17 order-18 --json`, 'one JSON object per job'],
     ],
   });
   action(command, async (queue: string, ids: string[], options: StoreOptions) => {

@@ -1,21 +1,13 @@
 import { checkName } from '../../engine/check.js';
 import { CroreError } from '../../errors.js';
-import type { AddOptions, Capacity, Handle, Queue } from '../../index.js';
+import type { AddOptions, Handle, Queue } from '../../index.js';
+import { contextOf } from '../../job/trace-context.js';
 import { action, answer, type CommandSession, type StoreOptions, withStore } from '../action.js';
-import { lineGroups } from '../input-lines.js';
 import { duration, notBoth, time, whole } from '../option-values.js';
 import { type Output, printable } from '../output.js';
 import { program, storeOptions } from '../program.js';
-import {
-  argumentBytes,
-  given,
-  JOB_LINE,
-  type JobLine,
-  jobLine,
-  readText,
-  readValue,
-  resolveJobLine,
-} from './job-options.js';
+import { given, JOB_LINE, type JobLine, jobLine, readPayload, readText, resolveJobLine } from './job-options.js';
+import { type Groups, inputGroups, type Tally } from './push-input.js';
 
 interface PushOptions extends StoreOptions, JobLine {
   delay?: string;
@@ -27,30 +19,28 @@ interface PushOptions extends StoreOptions, JobLine {
 
 /** Options that only apply to jobs. */
 const JOB_OPTIONS = ['delay', 'at', 'id', ...JOB_LINE] as const;
-/** The library's limit for a payload. */
-const LONGEST = 1_048_576;
 
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore push',
     summary:
-      'Add jobs to a queue, one for each payload, and print their ids. Without payloads each line of standard input is one. A payload that parses as JSON is that value, any other is text.',
+      'Add jobs to a queue, one for each payload, and print their ids. Without payloads, each line of standard input is one. A payload that parses as JSON is that value; any other is text, unless it begins like JSON, with { or [.',
     examples: [
       [`crore push mails '{"to":"ada@example.org"}'`, 'one job'],
       ['crore push mails ada bob --delay 10m', 'two jobs, in ten minutes'],
-      ['crore push pages --at 2026-12-24T18:00Z index', 'not before this moment'],
-      ['crore push feeds --unique acme acme', "a 'duplicate' while such a job is waiting or running"],
+      ['crore push pages --at 2026-12-24T18:00Z index', 'not before this time'],
+      ['crore push feeds --unique acme acme', "prints 'duplicate' while a job with this key waits or runs"],
       ['find . -name "*.wav" | crore push sounds --text', 'a job for each line'],
-      ['crore push tasks --raw < lines.txt', 'raw tasks: no ids, no records, the cheapest there is'],
+      ['crore push tasks --raw < lines.txt', 'raw tasks: without ids or records, the fastest way'],
     ],
   })
     .argument('<queue>', 'Name of the queue.')
-    .argument('[payload...]', "After '--' also such as begin with a dash.")
-    .option('--delay <time>', "Not before this much time has passed, such as '10s', '5m', '2h'.")
-    .option('--at <time>', 'Not before this moment, in ISO.')
-    .option('--id <id>', 'Identity within the queue, for a single payload (default: made up).')
-    .option('--limit <n>', 'Add nothing to a queue in which so many already wait.')
-    .option('--raw', 'Push raw tasks, the very bytes given.');
+    .argument('[payload...]', "Payloads; after '--' they may begin with a dash.")
+    .option('--delay <time>', "Delay before the job may start, such as '10s', '5m', '2h'.")
+    .option('--at <time>', 'Earliest start, as an ISO time.')
+    .option('--id <id>', 'Id of the job, for a single payload (default: generated).')
+    .option('--limit <n>', 'Add nothing if this many jobs already wait in the queue.')
+    .option('--raw', 'Push raw tasks, byte for byte, without ids or records.');
   action(storeOptions(jobLine(command)), push);
   return answer(command, argv);
 }
@@ -58,45 +48,44 @@ export function run(argv: string[]): Promise<number> {
 async function push(name: string, payloads: string[], options: PushOptions): Promise<number> {
   checkName(name, 'queue name');
   const limits = { count: whole(options.limit, '--limit', 0) };
-  const asked = options.raw ? refuseJobOptions(options) : jobOptions(options);
   if (payloads.length === 0 && process.stdin.isTTY) {
-    throw new CroreError('BAD_OPTION', 'no payload: give some as arguments, or as lines on standard input');
+    throw new CroreError('BAD_OPTION', 'no payload: give payloads as arguments, or as lines on standard input');
   }
-  if (asked?.id !== undefined && payloads.length > 1) throw severalForId();
-  const lines = payloads.map(argumentBytes);
-  const groups = payloads.length > 0 ? [lines] : lineGroups(process.stdin, LONGEST);
-  const work = (session: CommandSession) => pushAll(session, name, limits, groups, options, asked);
+  const tally = { added: 0, line: 0 };
+  if (options.raw) {
+    refuseJobOptions(options);
+    const groups = inputGroups(payloads, (bytes) => bytes, tally);
+    const work = ({ crore, out }: CommandSession) => pushTasks(crore.queue(name, { limits }), groups, out);
+    return withStore(options, work, { create: true });
+  }
+  const asked = jobOptions(options);
+  if (asked.id !== undefined && payloads.length > 1) throw severalForId();
+  const groups = inputGroups(payloads, options.text ? readText : readPayload, tally);
+  const work = ({ crore, out }: CommandSession) => pushJobs(crore.queue(name, { limits }), groups, asked, tally, out);
   return withStore(options, work, { create: true });
 }
 
-type Groups = Iterable<Buffer[]> | AsyncIterable<Buffer[]>;
-
-async function pushAll(
-  { crore, out }: CommandSession,
-  name: string,
-  limits: Capacity,
-  groups: Groups,
-  options: PushOptions,
-  asked: AddOptions | undefined,
+async function pushJobs(
+  queue: Queue,
+  groups: Groups<unknown>,
+  asked: AddOptions,
+  tally: Tally,
+  out: Output,
 ): Promise<number> {
-  const queue = crore.queue(name, { limits });
   let refused = 0;
-  if (!asked) {
-    refused = await pushRaw(queue, groups, out);
-  } else {
-    const read = options.text ? readText : readValue;
-    for await (const group of asked.id === undefined ? groups : single(groups)) {
-      const handles = await queue.addMany(group.map((bytes) => ({ payload: read(bytes), ...asked })));
-      for (const handle of handles) out.say(...told(handle));
-      refused += handles.filter(({ outcome }) => outcome === 'full').length;
-    }
+  const headers = contextOf(process.env);
+  const traced = headers ? { headers: { ...headers } } : {};
+  for await (const group of asked.id === undefined ? groups : single(groups)) {
+    const handles = await queue.addMany(group.map((payload) => ({ payload, ...traced, ...asked })));
+    for (const handle of handles) out.say(...described(handle));
+    tally.added += handles.filter(({ outcome }) => outcome === 'created').length;
+    refused += handles.filter(({ outcome }) => outcome === 'full').length;
   }
-  if (refused > 0) process.stderr.write(`crore: queue '${printable(name)}' is full: ${refused} not added\n`);
-  return refused > 0 ? 1 : 0;
+  return answerFull(queue, refused);
 }
 
 /** Pushes the exact bytes, and reports how many tasks were pushed even if it stops before the end of the input. */
-async function pushRaw(queue: Queue, groups: Groups, out: Output): Promise<number> {
+async function pushTasks(queue: Queue, groups: Groups<Buffer>, out: Output): Promise<number> {
   let pushed = 0;
   let refused = 0;
   try {
@@ -108,17 +97,22 @@ async function pushRaw(queue: Queue, groups: Groups, out: Output): Promise<numbe
   } finally {
     out.say({ queue: queue.name, pushed, refused }, `${pushed} pushed`);
   }
-  return refused;
+  return answerFull(queue, refused);
 }
 
-function told({ queue, id, outcome }: Handle<unknown, unknown>): [object: object, text: string] {
+function answerFull({ name }: Queue, refused: number): number {
+  if (refused > 0) process.stderr.write(`crore: queue '${printable(name)}' is full: ${refused} not added\n`);
+  return refused > 0 ? 1 : 0;
+}
+
+function described({ queue, id, outcome }: Handle<unknown, unknown>): [object: object, text: string] {
   if (outcome === 'full') return [{ queue, outcome }, 'full'];
   return [{ queue, id, outcome }, outcome === 'created' ? printable(id, 512) : `${printable(id, 512)}  ${outcome}`];
 }
 
 /** The whole input, which must be one payload: two jobs cannot have the same id. */
-async function* single(groups: Groups): AsyncGenerator<Buffer[]> {
-  const all: Buffer[] = [];
+async function* single<T>(groups: Groups<T>): AsyncGenerator<T[]> {
+  const all: T[] = [];
   for await (const group of groups) {
     all.push(...group);
     if (all.length > 1) throw severalForId();
@@ -130,7 +124,7 @@ function severalForId(): CroreError {
   return new CroreError('BAD_OPTION', '--id is for a single payload, several were given');
 }
 
-function refuseJobOptions(options: PushOptions): undefined {
+function refuseJobOptions(options: PushOptions): void {
   const given = JOB_OPTIONS.find((name) => options[name] !== undefined);
   if (given) throw new CroreError('BAD_OPTION', `--${given} is for jobs: a raw task (--raw) has no options`);
 }

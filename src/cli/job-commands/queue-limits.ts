@@ -19,20 +19,19 @@ interface Asked extends StoreOptions {
 /** `crore queue limits`: shows the limits of a queue, or replaces them as a whole. */
 export function addLimits(parent: Command): void {
   const command = subcommand(parent, 'limits <queue>', {
-    summary:
-      'Show how fast a queue may go on all workers together, or say it anew: what is not given then is without a limit.',
+    summary: 'Show or replace the limits of a queue. A limit that is not given is removed.',
     examples: [
-      ['crore queue limits mails', 'what holds now'],
-      ['crore queue limits mails --concurrency 20 --rate 100/1m', 'at most 20 at once, and 100 starts a minute'],
+      ['crore queue limits mails', 'show the limits'],
+      ['crore queue limits mails --concurrency 20 --rate 100/1m', 'at most 20 at once, and 100 starts per minute'],
       ['crore queue limits mails --group-concurrency 1', 'one job of each group at a time'],
-      ['crore queue limits mails --none', 'no limits'],
+      ['crore queue limits mails --none', 'remove all limits'],
     ],
   })
-    .option('--concurrency <n>', 'How many may run at once.')
-    .option('--rate <n/time>', "How many may start within a time, such as '100/1m'.")
-    .option('--group-concurrency <n>', 'How many of each group may run at once.')
-    .option('--group-rate <n/time>', 'How many of each group may start within a time.')
-    .option('--none', 'Take all limits away.');
+    .option('--concurrency <n>', 'Maximum number of jobs that run at once.')
+    .option('--rate <n/time>', "Maximum number of starts per interval, such as '100/1m'.")
+    .option('--group-concurrency <n>', 'Maximum number of jobs of each group that run at once.')
+    .option('--group-rate <n/time>', 'Maximum number of starts of each group per interval.')
+    .option('--none', 'Remove all limits.');
   action(command, limits);
 }
 
@@ -69,7 +68,7 @@ function rate(text: string | undefined, what: string): QueueLimitOptions['rate']
   if (text === undefined) return undefined;
   const [, count, per] = /^(\d+)\/(.+)$/.exec(text) ?? [];
   const ms = duration(per, what) ?? 0;
-  if (ms < 1) throw new CroreError('BAD_OPTION', `${what} must be such as 100/1m, not '${printable(text)}'`);
+  if (ms < 1) throw new CroreError('BAD_OPTION', `${what} must be a rate such as 100/1m, not '${printable(text)}'`);
   return { count: whole(count, what, 1, 1_000_000_000)!, per: ms };
 }
 

@@ -1,10 +1,11 @@
 import { checkName } from '../../engine/check.js';
 import { CroreError } from '../../errors.js';
-import type { Counts, Crore } from '../../index.js';
+import type { Counts, Crore, Queue } from '../../index.js';
 import { STATES } from '../../job/job.js';
 import { action, answer, type StoreOptions, subcommand, withStore } from '../action.js';
 import { printable } from '../output.js';
 import { program } from '../program.js';
+import { Progress } from '../progress.js';
 import { colourOf } from './job-view.js';
 import { addLimits } from './queue-limits.js';
 
@@ -17,42 +18,44 @@ interface Row {
 
 /** How many queues to query at the same time. */
 const TOGETHER = 50;
+/** Clearing this many entries takes about a second. */
+const MANY = 500_000;
 
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore queue',
-    summary: 'Look at queues, pause, resume and clear them, say how fast they may go.',
+    summary: 'Count, pause, resume and clear queues; show and set their limits.',
     examples: [
-      ['crore queue ls', 'every queue, and how many jobs it has in each state'],
-      ['crore queue pause mails', 'hand out no more work'],
+      ['crore queue ls', 'all queues, with the number of jobs in each state'],
+      ['crore queue pause mails', 'start no more jobs of this queue'],
     ],
   });
   const ls = subcommand(command, 'ls [queue...]', {
     summary: 'Count the jobs of queues by state (raw tasks count as ready or active), and their workers.',
     examples: [
-      ['crore queue ls', 'every queue'],
+      ['crore queue ls', 'all queues'],
       ['crore queue ls mails feeds', 'these'],
       ['crore queue ls --json | jq "select(.dead > 0)"', 'those with dead jobs'],
     ],
   });
   action(ls, list);
   const pause = subcommand(command, 'pause <queue...>', {
-    summary: 'Hand out no more work of these queues, on any worker; what runs goes on.',
+    summary: 'Pause queues on all workers: no more jobs start, running jobs continue.',
     examples: [['crore queue pause mails', "until 'crore queue resume mails'"]],
   });
   action(pause, (queues: string[], options: StoreOptions) => setPaused(queues, options, true));
   const resume = subcommand(command, 'resume <queue...>', {
-    summary: 'Hand out work again.',
-    examples: [['crore queue resume mails', 'go on']],
+    summary: 'Resume paused queues.',
+    examples: [['crore queue resume mails', 'start jobs again']],
   });
   action(resume, (queues: string[], options: StoreOptions) => setPaused(queues, options, false));
   const clear = subcommand(command, 'clear <queue>', {
-    summary: 'Forget everything in a queue, also what is running. There is no way back.',
+    summary: 'Remove everything in a queue, including running jobs. This cannot be undone.',
     examples: [
-      ['crore queue clear mails', 'says what would be lost, and does nothing'],
-      ['crore queue clear mails --yes', 'does it'],
+      ['crore queue clear mails', 'prints what would be removed, and removes nothing'],
+      ['crore queue clear mails --yes', 'removes everything'],
     ],
-  }).option('--yes', 'Yes, I mean it.');
+  }).option('--yes', 'Confirm.');
   action(clear, clearQueue);
   addLimits(command);
   return answer(command, argv);
@@ -67,14 +70,14 @@ async function list(names: string[], options: StoreOptions): Promise<number> {
     const asked = names.length > 0 ? names : known;
     const show = out.table<Row>(
       [
-        { title: 'queue', of: (row) => printable(row.queue) },
+        { title: 'queue', of: (row) => printable(row.queue), keep: true },
         ...STATES.map((state) => ({
           title: state,
           of: (row: Row) => row.counts[state],
           colour: (row: Row) => (row.counts[state] > 0 ? colourOf(state) : 'dim'),
         })),
         { title: 'workers', of: (row) => row.workers },
-        { title: '', of: (row) => (row.paused ? 'paused' : ''), colour: () => 'yellow' },
+        { title: '', of: (row) => notesOf(row).join(', '), colour: () => 'yellow' },
       ],
       ({ queue, counts, workers, paused }) => ({ queue, ...counts, workers, paused }),
     );
@@ -83,6 +86,11 @@ async function list(names: string[], options: StoreOptions): Promise<number> {
     }
     return 0;
   });
+}
+
+function notesOf({ paused, counts }: Row): string[] {
+  const { droppedDead = 0 } = counts;
+  return [...(paused ? ['paused'] : []), ...(droppedDead > 0 ? [`${droppedDead} dead jobs dropped`] : [])];
 }
 
 async function look(crore: Crore, name: string): Promise<Row> {
@@ -113,10 +121,21 @@ async function clearQueue(name: string, options: StoreOptions & { yes?: boolean 
     const total = STATES.reduce((sum, state) => sum + counts[state], 0);
     if (!options.yes) {
       const what = `${total} entries (${counts.active} of them running)`;
-      throw new CroreError('BAD_OPTION', `queue clear forgets ${what} of '${printable(name)}' for ever: add --yes`);
+      throw new CroreError('BAD_OPTION', `queue clear removes ${what} of '${printable(name)}': add --yes to confirm`);
     }
-    await queue.obliterate();
+    await obliterate(queue, total);
     out.say({ queue: name, outcome: 'cleared', entries: total }, `${printable(name)}  cleared, ${total} entries`);
     return 0;
   });
+}
+
+/** Stores clear a queue as a whole, so there is nothing to count on the way. */
+async function obliterate(queue: Queue, total: number): Promise<void> {
+  const progress = new Progress();
+  if (total >= MANY) progress.show(`removing ${total.toLocaleString('en-US')} entries`);
+  try {
+    await queue.obliterate();
+  } finally {
+    progress.end();
+  }
 }

@@ -8,7 +8,7 @@ import { notBoth } from '../option-values.js';
 import { isoTime, printable } from '../output.js';
 import { program } from '../program.js';
 import { complain } from './job-actions.js';
-import { argumentBytes, given, type JobLine, jobLine, readText, readValue, resolveJobLine } from './job-options.js';
+import { argumentBytes, given, type JobLine, jobLine, readPayload, readText, resolveJobLine } from './job-options.js';
 
 interface AddLine extends StoreOptions, JobLine {
   cron?: string;
@@ -22,23 +22,22 @@ const CATCH_UP: readonly CatchUp[] = ['skip', 'last', 'all'];
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore schedule',
-    summary:
-      'Have jobs made again and again. Schedules are kept in the store and fired by whichever worker is up, each tick once.',
+    summary: 'Manage recurring jobs. Schedules are kept in the store and fired by any running worker, each tick once.',
     examples: [
-      [`crore schedule add nightly reports --cron '0 4 * * *'`, 'a job for the queue reports, every night'],
-      ['crore schedule ls', 'what is due when'],
+      [`crore schedule add nightly reports --cron '0 4 * * *'`, 'a job in the queue reports, every night'],
+      ['crore schedule ls', 'list schedules with their next tick'],
     ],
   });
   action(listing(command), list);
   action(adding(command), add);
   const rm = subcommand(command, 'rm <name...>', {
-    summary: 'Remove schedules; the jobs they made stay.',
-    examples: [['crore schedule rm nightly', 'no more of them']],
+    summary: 'Remove schedules, but not their jobs.',
+    examples: [['crore schedule rm nightly', 'remove this schedule']],
   });
   action(rm, remove);
   const now = subcommand(command, 'run <name>', {
-    summary: 'Add a job of a schedule now, beside its ticks, and print its id.',
-    examples: [['crore schedule run nightly', 'without waiting for the night']],
+    summary: 'Add a job of a schedule now, in addition to its ticks, and print its id.',
+    examples: [['crore schedule run nightly', 'without waiting for the next tick']],
   });
   action(now, fire);
   return answer(command, argv);
@@ -48,33 +47,33 @@ function listing(parent: Command): Command {
   return subcommand(parent, 'ls', {
     summary: 'List schedules, with their last and next tick.',
     examples: [
-      ['crore schedule ls', 'for people'],
-      ['crore schedule ls --json | jq -r .next', 'for programs'],
+      ['crore schedule ls', 'as text'],
+      ['crore schedule ls --json | jq -r .next', 'as JSON'],
     ],
   });
 }
 
 function adding(parent: Command): Command {
   const command = subcommand(parent, 'add <name> <queue> [payload]', {
-    summary: 'Add a schedule, or replace the one of this name. A payload that parses as JSON is that value.',
+    summary: 'Add a schedule, or replace the one with this name. A payload that parses as JSON is that value.',
     examples: [
       [`crore schedule add nightly reports --cron '0 4 * * *' --timezone Europe/Berlin`, 'at four in the morning'],
       [`crore schedule add poll feeds '{"feed":"acme"}' --every 10m`, 'every ten minutes'],
-      ['crore schedule add poll feeds acme --every 10m --catch-up skip', 'what was missed is not made up for'],
+      ['crore schedule add poll feeds acme --every 10m --catch-up skip', 'skip missed ticks'],
     ],
   });
   return jobLine(command)
-    .option('--cron <expression>', 'Five fields, six with seconds, or @daily and its like.')
-    .option('--every <time>', "How often, such as '10m'.")
-    .option('--timezone <name>', 'Of the cron expression, such as Europe/Berlin (default: UTC).')
-    .option('--catch-up <how>', 'Missed ticks: skip them, one job for the last, or for all (default: last).');
+    .option('--cron <expression>', 'Cron expression: five fields, six with seconds, or a name such as @daily.')
+    .option('--every <time>', "Interval, such as '10m'.")
+    .option('--timezone <name>', 'Time zone of the cron expression, such as Europe/Berlin (default: UTC).')
+    .option('--catch-up <how>', 'Missed ticks: skip them, add a job for the last, or for all (default: last).');
 }
 
 async function list(options: StoreOptions): Promise<number> {
   return withStore(options, async ({ crore, out }) => {
     const show = out.table<ScheduleView>(
       [
-        { title: 'schedule', of: ({ name }) => printable(name) },
+        { title: 'schedule', of: ({ name }) => printable(name), keep: true },
         { title: 'queue', of: ({ queue }) => printable(queue) },
         { title: 'when', of: rhythm },
         { title: 'next', of: ({ next }) => moment(next) },
@@ -114,13 +113,14 @@ async function add(name: string, queue: string, payload: string | undefined, opt
   notBoth(options, 'cron', 'every');
   const { cron, every, timezone } = options;
   if (cron === undefined && every === undefined) {
-    throw new CroreError('BAD_OPTION', "schedule add: when? Give --cron '0 4 * * *' or --every 10m");
+    throw new CroreError('BAD_OPTION', "schedule add: no time given: use --cron '0 4 * * *' or --every 10m");
   }
   const when = cron === undefined ? { every: every! } : { cron };
   resolveWhen(when, timezone); // refuses invalid values before anything is opened
   const jobOptions = resolveJobLine(options);
-  const read = options.text ? readText : readValue;
-  const job = { queue, payload: payload === undefined ? null : read(argumentBytes(payload)), ...jobOptions };
+  const read = options.text ? readText : readPayload;
+  const value = payload === undefined ? null : read(argumentBytes(payload), 'the payload');
+  const job = { queue, payload: value, ...jobOptions };
   const catchUp = options.catchUp === undefined ? undefined : checkOneOf(options.catchUp, '--catch-up', CATCH_UP);
   const asked = given({ timezone, catchUp });
   return withStore(

@@ -14,16 +14,16 @@ export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore wait',
     summary:
-      'Wait until a job has ended and print its result. The exit code says how: 0 done, 100 dead, 101 cancelled, 124 not within the timeout, 1 no such job.',
+      'Wait until a job has ended and print its result. Exit codes: 0 done, 100 dead, 101 cancelled, 124 timeout, 1 no such job.',
     examples: [
       ['crore wait mails order-17', 'wait as long as it takes'],
-      ['crore wait mails order-17 --timeout 30s', 'no longer than that'],
-      ['id=$(crore push sums "[1,2]") && crore wait sums "$id"', 'have something computed'],
+      ['crore wait mails order-17 --timeout 30s', 'at most 30 seconds'],
+      ['id=$(crore push sums "[1,2]") && crore wait sums "$id"', 'add a job and print its result'],
     ],
   })
     .argument('<queue>', 'Name of the queue.')
-    .argument('<id>', 'The job.')
-    .option('--timeout <time>', "How long to wait, such as '30s' (default: without end).");
+    .argument('<id>', 'Id of the job.')
+    .option('--timeout <time>', "How long to wait, such as '30s' (default: no limit).");
   action(storeOptions(command), wait);
   return answer(command, argv);
 }

@@ -7,14 +7,14 @@ export async function run(argv: string[]): Promise<number> {
   const command = settingOptions(
     program({
       name: 'crore config',
-      summary: 'Prints the settings of crore serve as they hold here.',
+      summary: 'Print the effective settings of crore serve.',
       examples: [
-        ['crore config --show-origin', 'each value, and the flag, variable or file it came from'],
+        ['crore config --show-origin', 'each value, and the flag, variable or file it comes from'],
         ['crore config --json', 'one JSON object'],
       ],
     }),
   )
-    .option('--show-origin', 'Say where each value came from.')
+    .option('--show-origin', 'Show where each value comes from.')
     .option('--json', 'Print one JSON object.')
     .action((options: Record<string, unknown>) => print(options));
   await parse(command, argv);

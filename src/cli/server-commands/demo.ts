@@ -1,13 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { checkInteger } from '../../engine/check.js';
-import { CroreError } from '../../errors.js';
 import { type Crore, open, type Queue } from '../../index.js';
 import { STATES } from '../../job/job.js';
 import type { Counts } from '../../store/store.js';
+import { action, answer } from '../action.js';
+import { program } from '../program.js';
+import { DemoStage } from './demo-stage.js';
 
 const QUEUE = 'demo';
 const TICK = 500;
@@ -23,34 +20,38 @@ interface Work {
 /** A demo to watch: a producer and two worker processes, one of which is killed with -9 again and again. */
 export async function run(argv: string[]): Promise<number> {
   if (argv[0] === '--worker') return demoWorker(argv[1]!);
-  const seconds = readSeconds(argv);
-  const dir = mkdtempSync(join(tmpdir(), 'crore-demo-'));
-  const crore = await open(`sqlite:${join(dir, 'demo.db')}`);
-  const show = new Screen();
-  const stage = new Stage(crore, `sqlite:${join(dir, 'demo.db')}`, show);
+  const command = program({
+    name: 'crore demo',
+    summary:
+      'Run a demo in a temporary SQLite file: jobs are added, fail and are retried while workers are killed with -9.',
+    examples: [
+      ['crore demo', 'until Ctrl-C'],
+      ['crore demo --for 20', 'for 20 seconds'],
+    ],
+  }).option('--for <seconds>', 'End after this many seconds (default: never).');
+  action(command, demo);
+  return answer(command, argv);
+}
+
+async function demo(options: { for?: string }): Promise<number> {
+  const seconds = options.for === undefined ? undefined : checkInteger(Number(options.for), '--for', 1, 86_400);
+  const stage = new DemoStage();
+  const crore = await open(stage.url);
+  const show = new Show(crore, stage, new Screen());
   try {
-    await stage.run(seconds);
+    await show.run(seconds);
   } finally {
-    await stage.end();
-    await crore.close();
-    rmSync(dir, { recursive: true, force: true });
+    await show.end().finally(() => crore.close());
   }
   return 0;
 }
 
-function readSeconds(argv: string[]): number | undefined {
-  if (argv.length === 0) return undefined;
-  if (argv[0] !== '--for' || argv.length !== 2)
-    throw new CroreError('BAD_OPTION', `demo: unknown option '${argv.join(' ')}' (known: --for SECONDS)`);
-  return checkInteger(Number(argv[1]), '--for', 1, 86_400);
-}
-
 async function demoWorker(url: string): Promise<number> {
-  const crore = await open(url, { onError: () => {} });
+  const crore = await open(url, { onError: () => {}, logger: false });
   crore.queue<Work>(QUEUE).work(
     async (job) => {
       await new Promise((resolve) => setTimeout(resolve, job.payload.takes));
-      if (job.payload.luck < 0.1 && job.attempt < 3) throw new Error('bad luck');
+      if (job.payload.luck < 0.1 && job.attempt < 3) throw new Error('random failure');
       return { by: process.pid };
     },
     { ...SESSION, concurrency: 5, onError: () => {} },
@@ -59,9 +60,8 @@ async function demoWorker(url: string): Promise<number> {
   return new Promise(() => {});
 }
 
-class Stage {
+class Show {
   readonly #queue: Queue<Work>;
-  readonly #children = new Set<ChildProcess>();
   readonly #timers: NodeJS.Timeout[] = [];
   #named = 0;
   /** Jobs the store has accepted. */
@@ -70,56 +70,47 @@ class Stage {
 
   constructor(
     crore: Crore,
-    private readonly url: string,
+    private readonly stage: DemoStage,
     private readonly screen: Screen,
   ) {
     this.#queue = crore.queue(QUEUE);
   }
 
+  /** Resolves when the time is over or the demo is asked to end; rejects when its store breaks. */
   async run(seconds: number | undefined): Promise<void> {
     this.screen.say(
       'a producer and two worker processes on one SQLite file; one worker is killed -9 every few seconds',
     );
-    this.#start();
-    let victim = this.#start();
-    this.#timers.push(
-      setInterval(() => {
-        this.#producing = this.#producing
-          .then(() => this.#produce())
-          .catch((error: Error) => this.screen.say(`a batch was refused: ${error.message}`));
-      }, 100),
-    );
-    this.#timers.push(setInterval(() => void this.#draw(), TICK));
-    this.#timers.push(
-      setInterval(() => {
-        victim.kill('SIGKILL');
-        this.screen.say(`worker ${victim.pid} killed -9; its jobs return to the front when its lease ends`);
-        victim = this.#start();
-      }, KILL_EVERY),
-    );
-    await new Promise<void>((resolve) => {
+    this.stage.startWorker();
+    let victim = this.stage.startWorker();
+    this.#every(100, () => {
+      this.#producing = this.#producing
+        .then(() => this.#produce())
+        .catch((error: Error) => this.screen.say(`a batch was refused: ${error.message}`));
+    });
+    this.#every(KILL_EVERY, () => {
+      victim.kill('SIGKILL');
+      this.screen.say(`worker ${victim.pid} killed -9; its jobs return to the front when its lease ends`);
+      victim = this.stage.startWorker();
+    });
+    await new Promise<void>((resolve, reject) => {
+      this.#every(TICK, () => this.#draw().catch(reject));
       if (seconds !== undefined) this.#timers.push(setTimeout(resolve, seconds * 1_000));
-      process.once('SIGINT', resolve);
-      process.once('SIGTERM', resolve);
+      void this.stage.ended.then(resolve);
     });
   }
 
   async end(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
-    for (const child of this.#children) child.kill('SIGKILL');
+    await this.stage.killWorkers();
     await this.#producing; // adds in flight finish before anything is counted
     const counts = await this.#queue.count();
     const accounted = STATES.reduce((sum, state) => sum + counts[state], 0);
     this.screen.end(`${this.#added} jobs added, ${accounted} accounted for: ${line(counts)}`);
   }
 
-  #start(): ChildProcess {
-    const child = fork(fileURLToPath(new URL('../../../bin/crore', import.meta.url)), ['demo', '--worker', this.url], {
-      stdio: ['ignore', 2, 2, 'ipc'],
-    });
-    this.#children.add(child);
-    child.on('exit', () => this.#children.delete(child));
-    return child;
+  #every(ms: number, act: () => unknown): void {
+    this.#timers.push(setInterval(act, ms));
   }
 
   async #produce(): Promise<void> {

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { type Logger, pino } from 'pino';
 import { isLoopback, shown } from '../../grpc/addresses.js';
 import { Server } from '../../grpc/server.js';
 import { redactUrl } from '../../redact.js';
 import { adviceOnSecret } from '../action.js';
 import { parse, program } from '../program.js';
+import { type ServerLog, serverLog } from './log.js';
 import { setupOf } from './server-setup.js';
 import { type ResolvedSettings, resolveSettings, SETTINGS } from './settings.js';
 
 /** Options of every command that reads the server's settings. */
 export function settingOptions(command: Command): Command {
-  command.option('--config <file>', 'TOML file (default: $CRORE_CONFIG, else crore.toml when it is there)');
+  command.option('--config <file>', 'TOML file (default: $CRORE_CONFIG, else crore.toml if it exists)');
   for (const setting of SETTINGS) {
     const name = `--${setting.key.replaceAll('_', '-')}`;
     const shownDefault =
@@ -27,9 +27,9 @@ export async function run(argv: string[]): Promise<number> {
   const command = settingOptions(
     program({
       name: 'crore serve',
-      summary: 'Serves a store to any language: the lakh protocol, crore.v1 and HTTP/JSON.',
+      summary: 'Start a job server: the Lakh protocol, crore.v1 and HTTP/JSON.',
       examples: [
-        ['crore serve', 'sqlite:crore.db on both loopbacks, port 50051'],
+        ['crore serve', 'sqlite:crore.db, port 50051 on both loopback addresses'],
         ['crore serve --store redis://localhost', 'several servers may share one Redis'],
         ['crore serve --addr 0.0.0.0:50051 --tls-cert c.pem --tls-key k.pem --token-file t', 'for other machines'],
       ],
@@ -45,16 +45,17 @@ export async function run(argv: string[]): Promise<number> {
 }
 
 async function serve({ values }: ResolvedSettings, advice: readonly string[]): Promise<number> {
-  const log = pino({ level: values.log_level as string }, pino.destination({ dest: 2, sync: true }));
+  const log = serverLog(values.log_level as string, values.log_format as 'auto' | 'text' | 'json');
   logWarnings(log);
   const server = await Server.start(await setupOf(values, version(), log));
   for (const one of advice) log.warn({}, one);
-  say(server, String(values.store));
-  const signal = await new Promise<string>((resolve) => {
+  const stopped = new Promise<string>((resolve) => {
     process.once('SIGTERM', () => resolve('SIGTERM'));
     process.once('SIGINT', () => resolve('SIGINT'));
   });
-  log.info({ signal }, 'shutting down: what is in hand is finished first');
+  say(server, String(values.store));
+  const signal = await stopped;
+  log.info({ signal }, 'shutting down: waiting for jobs in progress');
   // A user who asks twice does not want to wait.
   process.once('SIGINT', () => process.exit(130));
   await server.close();
@@ -63,12 +64,10 @@ async function serve({ values }: ResolvedSettings, advice: readonly string[]): P
 }
 
 /** Logs warnings of the runtime and uncaught errors as JSON lines too, like everything else. */
-function logWarnings(log: Logger): void {
+function logWarnings(log: ServerLog): void {
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ name }, message));
-  process.on('uncaughtException', (error) =>
-    log.error({ err: error }, 'an error was caught by nobody: please report it'),
-  );
+  process.on('uncaughtException', (error) => log.error({ err: error }, 'unhandled error: please report it'));
 }
 
 /** Prints, for people, where the server listens and how to connect to it. */
@@ -80,15 +79,15 @@ function say(server: Server, store: string): void {
     `  gRPC       ${grpc.join(' and ')}  (lakh.Lakh, crore.v1.Crore)`,
   ];
   if (pages.length > 0) lines.push(`  HTTP/JSON  ${pages.map((one) => `http://${one}`).join(' and ')}`);
-  lines.push('', 'Talk to it:', `  TypeScript   const crore = await open('grpc://${grpc[0]}')`);
+  lines.push('', 'How to connect:', `  TypeScript   const crore = await open('grpc://${grpc[0]}')`);
   if (pages.length > 0) {
     const json = "-H 'content-type: application/json'";
-    const job = '{"queue":"mails","jobs":[{"payload":{"json":"{}"}}]}';
+    const job = '{"queue":"mails","jobs":[{"payload":{"to":"ada"}}]}';
     lines.push(`  curl         curl ${json} -d '${job}' http://${pages[0]}/crore.v1.Crore/Add`);
     lines.push(`               curl ${json} -d '{}' http://${pages[0]}/crore.v1.Crore/Stats`);
   }
-  lines.push(`  grpcurl      grpcurl -plaintext ${grpc[0]} list`, '', 'Stop it with Ctrl-C; docs/server.md says more.');
-  if (!server.addresses.every(isLoopback)) lines.push('Other machines can reach it.');
+  lines.push(`  grpcurl      grpcurl -plaintext ${grpc[0]} list`, '', 'Press Ctrl-C to stop. See docs/server.md.');
+  if (!server.addresses.every(isLoopback)) lines.push('Other machines can reach this server.');
   process.stdout.write(`${lines.join('\n')}\n`);
 }
 

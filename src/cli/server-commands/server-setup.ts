@@ -18,7 +18,7 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
   if (open.length > 0 && !values.insecure && !(tls && (token !== undefined || tls.ca !== undefined))) {
     throw new CroreError(
       'BAD_OPTION',
-      `${open[0]!.host} can be reached by other machines: give tls-cert, tls-key and a token or client-ca, or say --insecure`,
+      `${open[0]!.host} is reachable from other machines: set tls-cert, tls-key and a token or client-ca, or use --insecure`,
     );
   }
   const timeout = values.timeout as number;
@@ -61,6 +61,7 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
     stall: Math.max(100, number('stall')),
     grace: number('grace'),
     timeout,
+    readyMaxAge: number('ready_max_age'),
     version,
     log,
   };
@@ -80,15 +81,15 @@ function tokenOf(values: Values): string | undefined {
   if (values.token_file === undefined) return undefined;
   const token = read(values.token_file, 'token-file').toString().trim();
   if (token === '' || /\s/.test(token))
-    throw new CroreError('BAD_OPTION', `token-file ${values.token_file} must hold one word`);
+    throw new CroreError('BAD_OPTION', `token-file ${values.token_file} must contain a single word`);
   return token;
 }
 
 function read(file: unknown, what: string): Buffer {
   try {
-    if (statSync(String(file)).size > 1_048_576) throw new Error('it is too large');
+    if (statSync(String(file)).size > 1_048_576) throw new Error('file too large');
     return readFileSync(String(file));
   } catch (error) {
-    throw new CroreError('BAD_OPTION', `${what} ${file} cannot be read: ${(error as Error).message.split(',')[0]}`);
+    throw new CroreError('BAD_OPTION', `cannot read ${what} ${file}: ${(error as Error).message.split(',')[0]}`);
   }
 }

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { parse } from 'smol-toml';
+import { parse, TomlError } from 'smol-toml';
 import { checkInteger } from '../../engine/check.js';
 import { CroreError } from '../../errors.js';
 import { milliseconds } from '../../job/duration.js';
@@ -22,64 +22,108 @@ const MB = 1_048_576;
 
 export const SETTINGS = [
   { key: 'store', takes: 'url', help: 'sqlite:FILE, redis://…', fallback: DEFAULT_URL, read: text },
-  { key: 'addr', takes: 'host:port', help: 'where gRPC is served; [::1] too', fallback: 'localhost:50051', read: text },
+  {
+    key: 'addr',
+    takes: 'host:port',
+    help: 'gRPC address; localhost includes [::1]',
+    fallback: 'localhost:50051',
+    read: text,
+  },
   {
     key: 'http',
     takes: 'host:port',
-    help: "where HTTP/JSON is served, or 'off'",
+    help: "HTTP/JSON address, or 'off'",
     fallback: 'localhost:5380',
     read: text,
   },
   {
     key: 'max_retry',
     takes: 'n',
-    help: 'attempts of a lakh job before it is dead',
+    help: 'maximum attempts of a Lakh job',
     fallback: 30,
     read: whole(1, 1_000_000),
   },
-  { key: 'retry_base', takes: 'time', help: 'least wait before a lakh retry', fallback: 15_000, read: time },
-  { key: 'retry_jitter', takes: 'time', help: 'what chance adds to it, per attempt', fallback: 30_000, read: time },
-  { key: 'retry_cap', takes: 'time', help: 'longest wait before a lakh retry', fallback: 2_592_000_000, read: time },
-  { key: 'tls_cert', takes: 'file', help: 'certificate (PEM)', fallback: undefined, read: text },
-  { key: 'tls_key', takes: 'file', help: 'its key (PEM)', fallback: undefined, read: text },
+  { key: 'retry_base', takes: 'time', help: 'minimum delay before a Lakh retry', fallback: 15_000, read: time },
+  { key: 'retry_jitter', takes: 'time', help: 'random extra delay per attempt', fallback: 30_000, read: time },
+  { key: 'retry_cap', takes: 'time', help: 'maximum delay before a Lakh retry', fallback: 2_592_000_000, read: time },
+  { key: 'tls_cert', takes: 'file', help: 'TLS certificate (PEM)', fallback: undefined, read: text },
+  { key: 'tls_key', takes: 'file', help: 'TLS key (PEM)', fallback: undefined, read: text },
   {
     key: 'client_ca',
     takes: 'file',
-    help: 'clients need a certificate of this authority',
+    help: 'require client certificates of this CA (PEM)',
     fallback: undefined,
     read: text,
   },
   { key: 'token', takes: 'text', help: 'bearer token', fallback: undefined, read: text, secret: true },
   { key: 'token_file', takes: 'file', help: 'file with the bearer token', fallback: undefined, read: text },
-  { key: 'insecure', help: 'serve other machines without TLS and token', fallback: false, read: flag },
-  { key: 'max_message', takes: 'bytes', help: 'largest message', fallback: 4 * MB, read: whole(1_024, 64 * MB) },
-  { key: 'max_metadata', takes: 'bytes', help: 'largest metadata of a call', fallback: 65_536, read: whole(4_096, MB) },
-  { key: 'max_streams', takes: 'n', help: 'open calls of a connection', fallback: 1_000, read: whole(1, 100_000) },
-  { key: 'max_connections', takes: 'n', help: 'connections', fallback: 10_000, read: whole(1, 1_000_000) },
+  { key: 'insecure', help: 'serve other machines without TLS and a token', fallback: false, read: flag },
+  {
+    key: 'max_message',
+    takes: 'bytes',
+    help: 'maximum size of a message',
+    fallback: 4 * MB,
+    read: whole(1_024, 64 * MB),
+  },
+  { key: 'max_metadata', takes: 'bytes', help: 'maximum size of metadata', fallback: 65_536, read: whole(4_096, MB) },
+  {
+    key: 'max_streams',
+    takes: 'n',
+    help: 'maximum open calls per connection',
+    fallback: 1_000,
+    read: whole(1, 100_000),
+  },
+  { key: 'max_connections', takes: 'n', help: 'maximum connections', fallback: 10_000, read: whole(1, 1_000_000) },
   {
     key: 'max_buffered',
     takes: 'bytes',
-    help: 'unfinished messages of all connections; one may have a quarter',
+    help: 'total size of incomplete messages; a quarter per connection',
     fallback: 128 * MB,
     read: whole(MB, 65_536 * MB),
   },
-  { key: 'max_names', takes: 'n', help: 'job names of a call', fallback: 1_000, read: whole(1, 100_000) },
-  { key: 'lease', takes: 'time', help: 'how long a silent worker counts as alive', fallback: 10_000, read: time },
-  { key: 'sweep', takes: 'time', help: 'how often queues are looked after', fallback: 1_000, read: time },
-  { key: 'max_crashes', takes: 'n', help: 'workers a job may take down', fallback: 3, read: whole(1, 1_000) },
-  { key: 'keepalive', takes: 'time', help: 'time between pings', fallback: 20_000, read: time },
-  { key: 'keepalive_timeout', takes: 'time', help: 'how long a ping may take', fallback: 10_000, read: time },
+  { key: 'max_names', takes: 'n', help: 'maximum job names per call', fallback: 1_000, read: whole(1, 100_000) },
   {
-    key: 'handshake_timeout',
+    key: 'lease',
     takes: 'time',
-    help: 'how long a client may take to say what it wants',
+    help: 'a worker without a heartbeat for this long is dead',
     fallback: 10_000,
     read: time,
   },
-  { key: 'stall', takes: 'time', help: 'how long a lakh worker may leave jobs unread', fallback: 5_000, read: time },
-  { key: 'grace', takes: 'time', help: 'how long a shutdown waits for work in hand', fallback: 10_000, read: time },
-  { key: 'timeout', takes: 'time', help: 'how long a call to the store may take', fallback: 10_000, read: time },
-  { key: 'log_level', takes: 'level', help: 'debug, info, warn, error or silent', fallback: 'info', read: level },
+  { key: 'sweep', takes: 'time', help: 'how often queues are swept', fallback: 1_000, read: time },
+  { key: 'max_crashes', takes: 'n', help: 'worker crashes before a job is dead', fallback: 3, read: whole(1, 1_000) },
+  { key: 'keepalive', takes: 'time', help: 'time between pings', fallback: 20_000, read: time },
+  { key: 'keepalive_timeout', takes: 'time', help: 'timeout of a ping', fallback: 10_000, read: time },
+  {
+    key: 'handshake_timeout',
+    takes: 'time',
+    help: 'time limit for TLS handshake and request headers',
+    fallback: 10_000,
+    read: time,
+  },
+  { key: 'stall', takes: 'time', help: 'how long a Lakh worker may leave jobs unread', fallback: 5_000, read: time },
+  { key: 'grace', takes: 'time', help: 'how long a shutdown waits for running jobs', fallback: 10_000, read: time },
+  { key: 'timeout', takes: 'time', help: 'timeout of calls to the store', fallback: 10_000, read: time },
+  {
+    key: 'ready_max_age',
+    takes: 'time',
+    help: 'not ready while a queue with workers has a job due for longer; 0: any age',
+    fallback: 0,
+    read: time,
+  },
+  {
+    key: 'log_level',
+    takes: 'level',
+    help: 'debug, info, job, warn, error or silent',
+    fallback: 'info',
+    read: oneOf('trace', 'debug', 'info', 'job', 'warn', 'error', 'silent'),
+  },
+  {
+    key: 'log_format',
+    takes: 'format',
+    help: 'text, json, or auto: text on a terminal',
+    fallback: 'auto',
+    read: oneOf('auto', 'text', 'json'),
+  },
 ] as const satisfies readonly Setting[];
 
 export type Key = (typeof SETTINGS)[number]['key'];
@@ -145,7 +189,7 @@ function readFile(path: string): Record<string, unknown> {
   try {
     written = parse(readFileSync(path, 'utf8'));
   } catch (error) {
-    throw new CroreError('BAD_OPTION', `config ${path}: ${(error as Error).message.split('\n')[0]}`);
+    throw new CroreError('BAD_OPTION', `config ${path}${whyUnread(error as Error)}`);
   }
   const known: readonly string[] = SETTINGS.map(({ key }) => key);
   for (const key of Object.keys(written)) {
@@ -155,8 +199,15 @@ function readFile(path: string): Record<string, unknown> {
   return written;
 }
 
+/** The place and the reason, without the drawing of the place that follows in the parser's message. */
+function whyUnread(error: Error): string {
+  const place = error instanceof TomlError ? `, line ${error.line}, column ${error.column}` : '';
+  return `${place}: ${error.message.split('\n')[0]!.replace(/^Invalid TOML document: /, '')}`;
+}
+
 function text(value: unknown, what: string): string {
-  if (typeof value !== 'string' || value === '') throw new CroreError('BAD_OPTION', `${what} must be a text`);
+  if (typeof value !== 'string' || value === '')
+    throw new CroreError('BAD_OPTION', `${what} must be a non-empty string`);
   return value;
 }
 
@@ -178,9 +229,10 @@ function whole(low: number, high: number): Setting['read'] {
   };
 }
 
-function level(value: unknown, what: string): string {
-  const known = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
-  if (!known.includes(value as string))
-    throw new CroreError('BAD_OPTION', `${what} must be one of ${known.join(', ')}, not '${String(value)}'`);
-  return value as string;
+function oneOf(...known: string[]): Setting['read'] {
+  return (value, what) => {
+    if (!known.includes(value as string))
+      throw new CroreError('BAD_OPTION', `${what} must be one of ${known.join(', ')}, not '${String(value)}'`);
+    return value as string;
+  };
 }

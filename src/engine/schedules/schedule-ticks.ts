@@ -23,7 +23,7 @@ export function resolveWhen(when: When, timezone: string | undefined): Rule {
   const every = milliseconds(typeof when === 'object' ? (when as { every: Duration })?.every : when, 'schedule: every');
   checkEvery(every);
   if (timezone !== undefined)
-    throw new CroreError('BAD_OPTION', "schedule: 'timezone' goes with a cron expression, not with 'every'");
+    throw new CroreError('BAD_OPTION', "schedule: 'timezone' requires a cron expression, not 'every'");
   return { every };
 }
 
@@ -41,9 +41,9 @@ export function checkRule(rule: unknown): Rule {
 
 function checkCron(cron: unknown, timezone: unknown): Rule {
   if (typeof cron !== 'string')
-    throw new CroreError('BAD_OPTION', `schedule: cron must be a text, not ${describe(cron)}`);
+    throw new CroreError('BAD_OPTION', `schedule: cron must be a string, not ${describe(cron)}`);
   if (typeof timezone !== 'string')
-    throw new CroreError('BAD_OPTION', `schedule: timezone must be a text, not ${describe(timezone)}`);
+    throw new CroreError('BAD_OPTION', `schedule: timezone must be a string, not ${describe(timezone)}`);
   try {
     new Intl.DateTimeFormat('en', { timeZone: timezone });
   } catch {
@@ -51,14 +51,14 @@ function checkCron(cron: unknown, timezone: unknown): Rule {
   }
   // The library would also accept a date as an expression.
   if (!/^(@\w+|\S+(\s+\S+){4,6})$/.test(cron.trim()))
-    throw new CroreError('BAD_OPTION', `schedule: '${cron}' is not a cron expression: it needs five fields, or six`);
+    throw new CroreError('BAD_OPTION', `schedule: '${cron}' is not a cron expression: it must have five or six fields`);
   let next: Date | null;
   try {
     next = new Cron(cron, { timezone, paused: true }).nextRun();
   } catch (error) {
     throw new CroreError('BAD_OPTION', `schedule: '${cron}' is not a cron expression: ${(error as Error).message}`);
   }
-  if (!next) throw new CroreError('BAD_OPTION', `schedule: '${cron}' never comes`);
+  if (!next) throw new CroreError('BAD_OPTION', `schedule: cron expression '${cron}' never fires`);
   return { cron, timezone };
 }
 

@@ -69,7 +69,7 @@ export function defineSchedule(
   const rule = resolveWhen(when, options.timezone);
   const catchUp = checkOneOf(options.catchUp ?? 'last', 'schedule: catchUp', ['skip', 'last', 'all']);
   if (jobOptions.expires instanceof Date)
-    throw new CroreError('BAD_OPTION', 'schedule: job: expires must be a duration: each job has its own');
+    throw new CroreError('BAD_OPTION', 'schedule: job: expires must be a duration, not a Date');
   const stored = typeof payload === 'string' ? { json: payload } : { bytes: Buffer.from(payload).toString('base64') };
   const definition: Definition = { rule, catchUp, payload: stored, options: jobOptions };
   const text = JSON.stringify(definition);
@@ -147,13 +147,13 @@ export function checkSchedule(schedule: Schedule, now: number): Schedule {
     throw new CroreError('BAD_OPTION', `schedule '${name}' has a definition that is not JSON`);
   }
   if (parsed === null || typeof parsed !== 'object' || parsed.rule === null || typeof parsed.rule !== 'object')
-    throw new CroreError('BAD_OPTION', `schedule '${name}' has a definition that nobody can read: it has no rule`);
+    throw new CroreError('BAD_OPTION', `schedule '${name}' has an unreadable definition: it has no rule`);
   checkRule(parsed.rule);
   checkOneOf(parsed.catchUp, 'schedule: catchUp', ['skip', 'last', 'all']);
   checkOptions(parsed.options, JOB_OPTIONS, 'schedule: job');
   for (const [what, time] of Object.entries({ since, next: next ?? now })) {
     if (!(time >= now - LONGEST_AGO))
-      throw new CroreError('BAD_OPTION', `schedule '${name}': ${what} lies more than a day in the past`);
+      throw new CroreError('BAD_OPTION', `schedule '${name}': ${what} is more than a day in the past`);
   }
   extraJob(schedule, since);
   return schedule;

@@ -1,6 +1,9 @@
 /** How many bytes of a command's output are kept, from its end. */
 const KEPT = 65_536;
 const NOTHING = Buffer.alloc(0);
+/** How much of the output of a failed attempt is kept with its end. */
+const LINES = 10;
+const BYTES = 4_096;
 
 /** The output of one stream of a command; if there is a mark, up to the mark that the shell prints after the command. */
 export class CapturedOutput {
@@ -57,4 +60,17 @@ export class CapturedOutput {
     this.#kept = at === 0 ? NOTHING : all.subarray(0, at);
     return true;
   }
+}
+
+/** The last lines of an output; undefined when there is nothing but space. `…` says that a line lost its start. */
+export function lastLines(text: string): string | undefined {
+  const tail = text.slice(-2 * BYTES).trimEnd();
+  if (tail === '') return undefined;
+  const lines = tail.split('\n').slice(-LINES).join('\n');
+  const bytes = Buffer.from(lines);
+  if (bytes.length <= BYTES) return lines;
+  // A character that was cut in half is left out.
+  let start = bytes.length - BYTES + 3;
+  while ((bytes[start]! & 0xc0) === 0x80) start++;
+  return `…${bytes.subarray(start).toString()}`;
 }

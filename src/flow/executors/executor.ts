@@ -29,6 +29,8 @@ export interface NodeOutcome {
   /** Its output, truncated, for watchers. */
   stdout?: string;
   stderr?: string;
+  /** The end of output that has been printed already. */
+  printed?: string;
   /** Where it ran. */
   worker?: string;
   slot?: number;

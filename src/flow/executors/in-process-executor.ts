@@ -70,7 +70,7 @@ function safe(value: unknown): string {
   try {
     return String(value);
   } catch {
-    return 'it threw something that has no text';
+    return 'it threw a value that cannot be printed';
   }
 }
 

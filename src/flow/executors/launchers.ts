@@ -79,7 +79,7 @@ export class Launchers {
   #ended(launch: Launch, how: string, clean: boolean, complaint: string, lasted: number): void {
     const worked = clean || (lasted > 5_000 && this.options.remote.seen);
     this.#failures = worked ? 0 : this.#failures + 1;
-    const why = `launcher '${launch.template}': the worker ended (${how})${complaint === '' ? '' : `: ${complaint.split('\n').at(-1)}`}`;
+    const why = `launcher '${launch.template}': the worker exited (${how})${complaint === '' ? '' : `: ${complaint.split('\n').at(-1)}`}`;
     if (!clean) for (const watcher of this.options.watchers) watcher.said?.(why);
     if (this.#failures >= MAX_FAILURES) this.#fail(new CroreError('WORKER_FAILED', why));
     else this.#launch(launch);

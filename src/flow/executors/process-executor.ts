@@ -1,9 +1,13 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { CroreError } from '../../errors.js';
 import { guardProcessGroups } from '../../process/group-guard.js';
+import { CapturedOutput } from './captured-output.js';
+import { whenDrained } from './drained.js';
 import { type Executor, limitTime, type NodeOutcome, type NodeTask } from './executor.js';
 import type { Renewal } from './renewal.js';
+import { WholeLines } from './whole-lines.js';
 
 /** Messages from the runner to a worker process, and back. */
 export type ProcessRequest =
@@ -48,7 +52,7 @@ export class ProcessExecutor implements Executor {
       if (++this.#stillborn < MAX_STILLBORN) return { exit: 0, returned: true };
       throw new CroreError(
         'WORKER_FAILED',
-        `worker processes for ${this.module} end before they are ready (${worker.last})`,
+        `worker processes for ${this.module} exit before they are ready (${worker.last})`,
       );
     }
     this.#stillborn = 0;
@@ -92,11 +96,13 @@ class FunctionProcess {
   /** Resolves when it accepts work, or never will. */
   readonly ready: Promise<void>;
   #isReady = false;
-  #tellReady!: () => void;
+  #resolveReady!: () => void;
   #count = 0;
   #rss = 0;
   #current: { call: number; resolve: (outcome: NodeOutcome) => void } | undefined;
   #killer: NodeJS.Timeout | undefined;
+  /** What the current function has printed. */
+  #printed = new CapturedOutput();
 
   constructor(
     module: string,
@@ -105,19 +111,24 @@ class FunctionProcess {
     onGone: () => void,
   ) {
     const program = fileURLToPath(new URL('./function-process.js', import.meta.url));
-    // It must not write to our stdout, which carries the runner's results and events.
-    const stdio = ['ignore', 2, 2, 'ipc'] as const;
+    // What it prints goes to our stderr, because our stdout carries the runner's results and events. It does not get the
+    // stream itself: the runner must know when something is printed, and the end of it belongs to a failure.
+    const stdio = ['ignore', 'pipe', 'pipe', 'ipc'] as const;
     // It leads a process group that is killed as a whole, because a function may have started processes.
     this.#child = fork(program, [module], { stdio: [...stdio], serialization: 'json', env, detached: true });
+    const closers = [this.#child.stdout!, this.#child.stderr!].map((stream) => this.#listen(stream));
     this.#child.on('message', (answer: ProcessResponse) => this.#heard(answer));
     this.ready = new Promise((resolve) => {
-      this.#tellReady = resolve;
+      this.#resolveReady = resolve;
     });
     this.#gone = new Promise((resolve) => {
       const over = (how: string) => {
         this.#over(how);
         onGone();
-        resolve();
+        whenDrained(() => {
+          for (const close of closers) close();
+          resolve();
+        });
       };
       this.#child.once('error', (error) => over(error.message));
       this.#child.once('exit', (code, signal) => over(signal ? `killed by ${signal}` : `exit ${code}`));
@@ -132,6 +143,7 @@ class FunctionProcess {
     this.#count++;
     const node = part === undefined ? id : id.slice(0, id.lastIndexOf('['));
     if (spec.work.kind !== 'function') throw new Error(`node '${id}' is not a function`);
+    this.#printed = new CapturedOutput();
     return new Promise((resolve) => {
       this.#current = { call, resolve };
       this.#child.send({ call, node, id, attempt, needs, part, item } satisfies ProcessRequest, () => {});
@@ -164,6 +176,19 @@ class FunctionProcess {
     return this.#gone;
   }
 
+  /** Prints what arrives; returns a function that ends this, even if a process left behind keeps the stream open. */
+  #listen(stream: Readable): () => void {
+    const lines = new WholeLines((text) => void process.stderr.write(text));
+    stream.on('data', (chunk: Buffer) => {
+      this.#printed.add(chunk);
+      lines.add(chunk);
+    });
+    return () => {
+      stream.destroy();
+      lines.end();
+    };
+  }
+
   #kill(): void {
     try {
       process.kill(-this.#child.pid!, 'SIGKILL');
@@ -175,7 +200,7 @@ class FunctionProcess {
   #heard(answer: ProcessResponse): void {
     if ('ready' in answer) {
       this.#isReady = true;
-      this.#tellReady();
+      this.#resolveReady();
       return;
     }
     if (this.#current?.call !== answer.call) return;
@@ -183,7 +208,7 @@ class FunctionProcess {
     this.#rss = answer.rss;
     const { resolve } = this.#current;
     this.#current = undefined;
-    resolve(answer.outcome);
+    this.#end(resolve, answer.outcome);
   }
 
   #over(how: string): void {
@@ -192,9 +217,15 @@ class FunctionProcess {
     this.last = how;
     clearTimeout(this.#killer);
     this.stillborn = !this.#isReady;
-    this.#tellReady();
+    this.#resolveReady();
     const current = this.#current;
     this.#current = undefined;
-    current?.resolve(this.death);
+    if (current) this.#end(current.resolve, this.death);
+  }
+
+  /** The end of what a failed function printed may still be on its way. */
+  #end(resolve: (outcome: NodeOutcome) => void, outcome: NodeOutcome): void {
+    if (outcome.exit === 0) resolve(outcome);
+    else whenDrained(() => resolve({ ...outcome, printed: this.#printed.text }));
   }
 }

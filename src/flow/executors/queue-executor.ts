@@ -1,4 +1,5 @@
 import type { Engine } from '../../engine/engine.js';
+import { contextOf } from '../../job/trace-context.js';
 import { isRecord } from '../input/fields.js';
 import type { Executor, NodeOutcome, NodeTask } from './executor.js';
 import { resultOf, runJob } from './queue-job.js';
@@ -31,7 +32,11 @@ export class QueueExecutor implements Executor {
       priority: options.priority,
       ...(options.timeout > 0 ? { reservation: options.timeout } : {}),
       keep: { for: '7d', count: 1_000_000 },
-      headers: { 'crore-flow': this.flow, 'crore-node': task.id.replace(/[^\x20-\x7e]/g, '?') },
+      headers: {
+        ...contextOf(process.env),
+        'crore-flow': this.flow,
+        'crore-node': task.id.replace(/[^\x20-\x7e]/g, '?'),
+      },
     });
     if (job?.state === 'done') return { exit: 0, value: resultOf(job) };
     const error = job === undefined ? 'its record is gone' : job.state === 'dead' ? job.error : `the job was cancelled`;

@@ -1,5 +1,6 @@
 import type { Engine } from '../../engine/engine.js';
 import type { Job } from '../../job/job.js';
+import { contextOf, contextVariables } from '../../job/trace-context.js';
 import type { Executor, NodeOutcome, NodeTask } from './executor.js';
 import { resultOf, runJob } from './queue-job.js';
 
@@ -25,7 +26,7 @@ export const queueOf = (flow: string): string => `flow:${flow}`;
 
 /** How often the runner counts the workers, in milliseconds. */
 const LOOK = 250;
-const CARE = { lease: 10_000, sweep: 1_000, maxCrashes: 3 };
+const SWEEP_POLICY = { lease: 10_000, sweep: 1_000, maxCrashes: 3 };
 
 export interface RemoteExecutorOptions {
   engine: Engine;
@@ -72,7 +73,7 @@ export class RemoteExecutor implements Executor {
     if (this.#closed) return;
     this.slots = workers.reduce((sum, { info }) => sum + (JSON.parse(info) as { concurrency: number }).concurrency, 0);
     this.seen ||= this.slots > 0;
-    if (this.seen) this.#unwatch ??= engine.maintenance.watch(this.#queue, CARE);
+    if (this.seen) this.#unwatch ??= engine.maintenance.watch(this.#queue, SWEEP_POLICY);
     if (this.slots === 0 && this.#offered.size > 0) await engine.store.cancel(this.#queue, [...this.#offered.keys()]);
     if (this.room > 0) this.onRoom();
   }
@@ -82,7 +83,7 @@ export class RemoteExecutor implements Executor {
       const id = this.#idOf(task);
       this.#offered.set(id, task);
       task.stop = () => void this.options.engine.store.cancel(this.#queue, [id]).catch(() => {});
-      const job = await runJob(this.options.engine, this.#queue, this.#errand(task), {
+      const job = await runJob(this.options.engine, this.#queue, this.#remoteTask(task), {
         id,
         attempts: 1,
         priority: task.spec.options.priority,
@@ -108,16 +109,17 @@ export class RemoteExecutor implements Executor {
     return `${id}~${this.options.rounds.get(id) ?? 0}.${this.#versions.get(id) ?? 0}.${attempt}`;
   }
 
-  #errand({ id, spec, attempt, needs, part, item, node: _ }: NodeTask): RemoteTask {
+  #remoteTask({ id, spec, attempt, needs, part, item, node: _ }: NodeTask): RemoteTask {
     const { env, cwd, module } = this.options;
     const { work, options } = spec;
-    const errand: RemoteTask = { id, attempt, env: { ...env, ...options.env }, cwd: options.cwd ?? cwd };
-    if (options.timeout > 0) errand.timeout = options.timeout;
-    if (needs) errand.needs = needs;
-    if (part !== undefined) Object.assign(errand, { part, item });
-    if (work.kind === 'shell') errand.run = work.run;
-    else Object.assign(errand, { module, node: part === undefined ? id : id.slice(0, id.lastIndexOf('[')) });
-    return errand;
+    const trace = contextVariables({ ...contextOf(process.env) });
+    const remote: RemoteTask = { id, attempt, env: { ...trace, ...env, ...options.env }, cwd: options.cwd ?? cwd };
+    if (options.timeout > 0) remote.timeout = options.timeout;
+    if (needs) remote.needs = needs;
+    if (part !== undefined) Object.assign(remote, { part, item });
+    if (work.kind === 'shell') remote.run = work.run;
+    else Object.assign(remote, { module, node: part === undefined ? id : id.slice(0, id.lastIndexOf('[')) });
+    return remote;
   }
 }
 

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { isCroreError } from '../../errors.js';
 import { type Crore, open, type Queue, type Worker } from '../../index.js';
 import type { NodeSpec } from '../graph/node-spec.js';
 import { DEFAULT_OPTIONS } from '../graph/node-spec.js';
@@ -28,6 +29,11 @@ export interface JoinOptions {
 
 const LOOK = 500;
 
+/** How long running nodes may take to end by themselves when the worker is closed. */
+const GRACE = 1_000;
+/** By then their jobs have been returned, and what they still report is ignored. */
+const AFTER_GRACE = GRACE + 500;
+
 /**
  * A flow worker: serves the queues of all running flows until there are none left, or until it reaches its renewal
  * limit.
@@ -51,7 +57,7 @@ export class FlowWorker {
 
   static async open(options: JoinOptions): Promise<FlowWorker> {
     const onError = (error: Error) => options.onError?.(error);
-    const crore = await open(options.store, { onError });
+    const crore = await open(options.store, { onError, logger: false });
     try {
       return new FlowWorker(options, crore, await openJournal(options.store));
     } catch (error) {
@@ -122,7 +128,7 @@ export class FlowWorker {
     const onError = (error: Error) => this.options.onError?.(error);
     const worker = queue.work((job) => this.#do(id, job.payload, job.signal), {
       concurrency: this.options.slots,
-      grace: '1s',
+      grace: GRACE,
       lease: this.options.lease,
       heartbeat: this.options.lease / 4,
       sweep: Math.min(1_000, this.options.lease / 3),
@@ -132,17 +138,19 @@ export class FlowWorker {
     void worker.ready().then(() => this.options.say?.(`joined ${id}`));
   }
 
-  async #do(flow: string, errand: RemoteTask, signal: AbortSignal): Promise<NodeOutcome> {
+  async #do(flow: string, remote: RemoteTask, signal: AbortSignal): Promise<NodeOutcome> {
     const began = performance.now();
     const spec: NodeSpec = {
-      work: { kind: 'shell', run: errand.run ?? '' },
-      options: { ...DEFAULT_OPTIONS, env: errand.env, cwd: errand.cwd, timeout: errand.timeout ?? 0 },
+      work: { kind: 'shell', run: remote.run ?? '' },
+      options: { ...DEFAULT_OPTIONS, env: remote.env, cwd: remote.cwd, timeout: remote.timeout ?? 0 },
     };
-    const { id, attempt, needs, part, item } = errand;
+    const { id, attempt, needs, part, item } = remote;
     const task: NodeTask = { node: 0, here: false, startedAt: Date.now(), spec, id, attempt, needs, part, item };
-    signal.addEventListener('abort', () => task.stop?.('the job was taken away'), { once: true });
+    const onAbort = () =>
+      setTimeout(() => task.stop?.(lostReason(signal)), isShutdown(signal) ? AFTER_GRACE : 0).unref();
+    signal.addEventListener('abort', onAbort, { once: true });
     limitTime(task);
-    const running = errand.run === undefined ? this.#call(errand, task) : this.#command(flow, errand, task);
+    const running = remote.run === undefined ? this.#call(remote, task) : this.#command(flow, remote, task);
     const outcome = await running.finally(() => clearTimeout(task.timer));
     this.#count++;
     if (this.#worn) this.stop();
@@ -152,7 +160,7 @@ export class FlowWorker {
 
   async #command(flow: string, { cwd }: RemoteTask, task: NodeTask): Promise<NodeOutcome> {
     if (cwd !== undefined && !existsSync(cwd))
-      return { exit: 126, fatal: true, error: `the directory ${cwd} is not on this machine` };
+      return { exit: 126, fatal: true, error: `directory ${cwd} does not exist on this machine` };
     let shells = this.#shells.get(flow);
     if (!shells) {
       shells = new ShellExecutor({ flow, env: {}, cwd: process.cwd(), renewal: this.options.renewal ?? NEVER });
@@ -163,7 +171,7 @@ export class FlowWorker {
 
   async #call({ module, node }: RemoteTask, task: NodeTask): Promise<NodeOutcome> {
     if (module === undefined || node === undefined)
-      return { exit: 1, fatal: true, error: 'this flow has functions that only its runner knows' };
+      return { exit: 1, fatal: true, error: 'this flow has functions that only its runner can call' };
     const loading = this.#modules.get(module) ?? loadModule(module);
     this.#modules.set(module, loading);
     const graph = await loading;
@@ -172,4 +180,12 @@ export class FlowWorker {
       return { exit: 1, fatal: true, error: `${module} has no function for node '${node}'` };
     return callFunction(work.call, task);
   }
+}
+
+function isShutdown({ reason }: AbortSignal): boolean {
+  return isCroreError(reason) && reason.code === 'CLOSED';
+}
+
+function lostReason(signal: AbortSignal): string {
+  return isShutdown(signal) ? 'the worker was closed' : 'the lease of the job was lost';
 }

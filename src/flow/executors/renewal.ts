@@ -20,7 +20,7 @@ export function parseRenewal(text: string): Renewal {
   for (const part of text.split(',')) {
     const match = /^(tasks|seconds|rss)=(\d+(?:\.\d+)?)$/.exec(part.trim());
     if (!match || Number(match[2]) <= 0)
-      throw new CroreError('BAD_OPTION', `--renew: '${part}' is none of tasks=N, seconds=N, rss=MB`);
+      throw new CroreError('BAD_OPTION', `--renew: '${part}' is not one of tasks=N, seconds=N, rss=MB`);
     renewal[match[1] as keyof Renewal] = Number(match[2]);
   }
   return renewal;

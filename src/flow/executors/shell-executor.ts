@@ -45,7 +45,7 @@ export class ShellExecutor implements Executor {
   #run(task: NodeTask, over: (outcome: NodeOutcome) => void): void {
     const script = scriptOf(task, this.#functions);
     if (script === undefined) {
-      const error = `upstream results are over ${NEEDS_LIMIT} bytes: hand on the name of a file instead`;
+      const error = `upstream results are over ${NEEDS_LIMIT} bytes: pass a file name instead`;
       over({ exit: 126, fatal: true, error });
       return;
     }

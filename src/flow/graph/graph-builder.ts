@@ -41,8 +41,8 @@ export class GraphBuilder {
     const at = place ?? (() => this.#places(id));
     if (id === '') throw badFlow(at, 'a node has an empty id');
     if (id.length > 512) throw badFlow(at, `node id '${id.slice(0, 40)}…' is longer than 512 characters`);
-    if (/[\0\n\r]/.test(id)) throw badFlow(at, `node id ${JSON.stringify(id)} holds a NUL or a line break`);
-    if (this.#index.has(id)) throw badFlow(at, `node '${id}' is there twice`);
+    if (/[\0\n\r]/.test(id)) throw badFlow(at, `node id ${JSON.stringify(id)} contains a NUL or a line break`);
+    if (this.#index.has(id)) throw badFlow(at, `duplicate node '${id}'`);
     this.#index.set(id, this.ids.length);
     this.ids.push(id);
     this.specs.push(spec);
@@ -77,7 +77,10 @@ export class GraphBuilder {
     if (cycle) {
       const names = cycle.map((node) => this.ids[node]!);
       // The edge that closes the cycle is defined where its downstream node lists its needs.
-      throw badFlow(() => this.#places(names[0]!, names.at(-1)), `a cycle: ${[...names, names[0]].join(' -> ')}`);
+      throw badFlow(
+        () => this.#places(names[0]!, names.at(-1)),
+        `dependency cycle: ${[...names, names[0]].join(' -> ')}`,
+      );
     }
     return graph;
   }

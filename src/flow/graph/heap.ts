@@ -1,9 +1,14 @@
-/** Ready nodes, the largest weight first; among equals, the one that comes first in the file. */
+/** Which of two nodes goes first. */
+export interface NodeOrder {
+  before(a: number, b: number): boolean;
+}
+
+/** Ready nodes, the first of the order on top. */
 export class Heap {
   #nodes = new Int32Array(16);
   #size = 0;
 
-  constructor(private readonly weights: { readonly [node: number]: number }) {}
+  constructor(private readonly order: NodeOrder) {}
 
   get size(): number {
     return this.#size;
@@ -23,7 +28,7 @@ export class Heap {
     let at = this.#size++;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (!this.#before(node, nodes[parent]!)) break;
+      if (!this.order.before(node, nodes[parent]!)) break;
       nodes[at] = nodes[parent]!;
       at = parent;
     }
@@ -38,17 +43,12 @@ export class Heap {
     for (;;) {
       let child = 2 * at + 1;
       if (child >= this.#size) break;
-      if (child + 1 < this.#size && this.#before(nodes[child + 1]!, nodes[child]!)) child++;
-      if (!this.#before(nodes[child]!, last)) break;
+      if (child + 1 < this.#size && this.order.before(nodes[child + 1]!, nodes[child]!)) child++;
+      if (!this.order.before(nodes[child]!, last)) break;
       nodes[at] = nodes[child]!;
       at = child;
     }
     nodes[at] = last;
     return top;
-  }
-
-  #before(a: number, b: number): boolean {
-    const difference = this.weights[a]! - this.weights[b]!;
-    return difference > 0 || (difference === 0 && a < b);
   }
 }

@@ -87,6 +87,8 @@ export interface NodeEnd {
   exit: number;
   value?: unknown;
   error?: string;
+  /** The last lines of the output of a failed attempt: of stderr, or of stdout when stderr is empty. */
+  output?: string;
   /** The slot it ran in, and the worker. */
   slot?: number;
   worker?: string;

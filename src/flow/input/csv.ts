@@ -20,7 +20,7 @@ export function readCsv(text: string, file: string, row: (fields: string[], line
         const end = plainEnd(text, at);
         const field = text.slice(at, end);
         if (field.includes('"'))
-          throw badFlow(`${file}:${line}`, `a quote inside of the unquoted field ${JSON.stringify(field)}`);
+          throw badFlow(`${file}:${line}`, `a quote inside the unquoted field ${JSON.stringify(field)}`);
         fields.push(field);
         at = end;
       }
@@ -49,7 +49,7 @@ function quoted(text: string, from: number, file: string, line: number): [string
   let at = from + 1;
   for (;;) {
     const end = text.indexOf('"', at);
-    if (end < 0) throw badFlow(`${file}:${line}`, 'a quote is opened and never closed');
+    if (end < 0) throw badFlow(`${file}:${line}`, 'unclosed quote');
     field += text.slice(at, end);
     if (text[end + 1] !== '"') return [field, end + 1, field.split('\n').length - 1];
     field += '"';

@@ -22,7 +22,7 @@ type ResultsOf<T, K extends keyof T | PropertyKey> = { [P in K]: P extends keyof
 
 type IdOf<T> = keyof T & string;
 /** An id that is not in use yet. */
-type Fresh<T, K extends string> = K extends keyof T ? `node '${K}' is there twice` : K;
+type Fresh<T, K extends string> = K extends keyof T ? `duplicate node '${K}'` : K;
 /** The needs of a node in a chain: earlier nodes, by id. */
 type Earlier<T> = readonly IdOf<T>[] | { readonly [K in IdOf<T>]?: NeedPolicy };
 /** Their results; undefined is possible for a node that may have failed. */
@@ -103,7 +103,7 @@ export class Flow<T = Record<string, AnyNode>> {
   }
 
   #with(id: string, one: unknown): unknown {
-    if (Object.hasOwn(this.nodes as object, id)) throw new CroreError('BAD_FLOW', `node '${id}' is there twice`);
+    if (Object.hasOwn(this.nodes as object, id)) throw new CroreError('BAD_FLOW', `duplicate node '${id}'`);
     return new Flow({ ...this.nodes, [id]: one } as never, this.options);
   }
 
@@ -111,7 +111,7 @@ export class Flow<T = Record<string, AnyNode>> {
   graph(file = 'flow', name = 'flow'): Graph {
     const nodes = Object.entries(this.nodes as Record<string, AnyNode>);
     const ids = new Map(nodes.map(([id, one]) => [one, id]));
-    const draft = new GraphBuilder((id) => `${file}, node '${id}'`);
+    const builder = new GraphBuilder((id) => `${file}, node '${id}'`);
     const { cache, env, tokens } = this.options;
     for (const [id, { work, asked }] of nodes) {
       const place = `${file}, node '${id}'`;
@@ -120,15 +120,15 @@ export class Flow<T = Record<string, AnyNode>> {
       const mapped = typeof over === 'object' ? idOf(over, ids, place) : over;
       const fields: Fields = { ...rest, map: mapped, timeout: typeof timeout === 'number' ? `${timeout}ms` : timeout };
       const [edges, renamed] = resolveNeeds(id, needs, ids, place);
-      draft.node(
+      builder.node(
         id,
         { work: renamed ? rename(work, renamed) : work, ...readOptions(id, fields, cache === true, place) },
         place,
       );
-      for (const [need, policy] of edges) draft.edge(need, id, policy);
-      if (mapped !== undefined && !edges.some(([need]) => need === mapped)) draft.edge(mapped, id);
+      for (const [need, policy] of edges) builder.edge(need, id, policy);
+      if (mapped !== undefined && !edges.some(([need]) => need === mapped)) builder.edge(mapped, id);
     }
-    return draft.finish({
+    return builder.finish({
       name: this.options.name ?? name,
       env: readEnv(env, 'env', file),
       tokens: readTokens(tokens, 'tokens', file),

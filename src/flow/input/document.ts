@@ -13,7 +13,7 @@ export type Places = (id: string, need?: string) => string;
 /** Reads a flow in YAML or JSON; the YAML parser is loaded only when it is needed. */
 export async function readDocument(file: string): Promise<Graph> {
   const text = readText(file);
-  if (text.trim() === '') throw badFlow(file, "the file is empty: a map with 'nodes' is needed");
+  if (text.trim() === '') throw badFlow(file, "the file is empty: expected a map with 'nodes'");
   const [value, places] = file.endsWith('.json')
     ? readJson(text, file)
     : (await import('./yaml.js')).readYaml(text, file);
@@ -43,7 +43,7 @@ function readJson(text: string, file: string): [unknown, Places] {
 function nodeLines(text: string, file: string): Map<string, number> {
   const lines = new Map<string, number>();
   for (const { key, at } of nodeKeys(text)) {
-    if (lines.has(key)) throw badFlow(`${file}:${lineAt(text, at)}`, `node '${key}' is there twice`);
+    if (lines.has(key)) throw badFlow(`${file}:${lineAt(text, at)}`, `duplicate node '${key}'`);
     lines.set(key, at);
   }
   return lines;
@@ -51,24 +51,24 @@ function nodeLines(text: string, file: string): Map<string, number> {
 
 /** Reads a parsed flow file, whatever its format. */
 export function readFlow(value: unknown, file: string, places: Places): Graph {
-  if (!isRecord(value)) throw badFlow(file, "a flow is a map with 'nodes'");
+  if (!isRecord(value)) throw badFlow(file, "a flow must be a map with 'nodes'");
   checkKeys(value, FLOW_KEYS, 'the flow', file);
   const { name, env, tokens, cache, nodes } = value;
   if (name !== undefined && (typeof name !== 'string' || !/^[\w.@-]{1,200}$/.test(name)))
-    throw badFlow(file, 'name must be of letters, digits, . _ @ -');
+    throw badFlow(file, 'name may contain only letters, digits, . _ @ -');
   if (cache !== undefined && typeof cache !== 'boolean') throw badFlow(file, 'cache must be true or false');
   if (nodes === undefined) throw badFlow(file, "'nodes' is missing");
   if (nodes !== null && !isRecord(nodes)) throw badFlow(file, 'nodes must be a map of ids to nodes');
-  const draft = new GraphBuilder(places);
+  const builder = new GraphBuilder(places);
   for (const [id, node] of Object.entries(nodes ?? {})) {
     const place = () => places(id);
     const spec = readNode(id, node, cache === true, place);
-    draft.node(id, spec, place);
+    builder.node(id, spec, place);
     const needs = readNeeds(id, (node as { needs?: unknown }).needs, place);
-    for (const [need, policy] of needs) draft.edge(need, id, policy);
-    if (spec.map !== undefined && !needs.some(([need]) => need === spec.map)) draft.edge(spec.map, id);
+    for (const [need, policy] of needs) builder.edge(need, id, policy);
+    if (spec.map !== undefined && !needs.some(([need]) => need === spec.map)) builder.edge(spec.map, id);
   }
-  return draft.finish({
+  return builder.finish({
     name: name ?? nameOf(file),
     env: readEnv(env, 'env', file),
     tokens: readTokens(tokens, 'tokens', file),

@@ -49,8 +49,8 @@ function readWork(id: string, { run, queue, payload }: Fields, place: Place): Wo
   const list = Array.isArray(run) && run.length > 0 && run.every((part) => typeof part === 'string') && run[0] !== '';
   if (list) return { kind: 'shell', run: run as string[] };
   if (typeof run !== 'string' || run.trim() === '')
-    throw badFlow(place, `node '${id}' has no command: 'run' must be a text or a list of texts`);
-  if (run.includes('\0')) throw badFlow(place, `node '${id}': the command holds a NUL`);
+    throw badFlow(place, `node '${id}' has no command: 'run' must be a string or a list of strings`);
+  if (run.includes('\0')) throw badFlow(place, `node '${id}': the command contains a NUL`);
   return { kind: 'shell', run };
 }
 
@@ -115,12 +115,12 @@ export function readTokens(tokens: unknown, what: string, place: Place): Record<
 
 export function readEnv(env: unknown, what: string, place: Place): Record<string, string> | undefined {
   if (env === undefined) return undefined;
-  if (!isRecord(env)) throw badFlow(place, `${what} must be a map of names to texts`);
+  if (!isRecord(env)) throw badFlow(place, `${what} must be a map of names to strings`);
   const result: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) throw badFlow(place, `${what}: '${name}' is not a name for a variable`);
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) throw badFlow(place, `${what}: '${name}' is not a valid variable name`);
     if (!['string', 'number', 'boolean'].includes(typeof value))
-      throw badFlow(place, `${what}: ${name} must be a text`);
+      throw badFlow(place, `${what}: ${name} must be a string`);
     result[name] = String(value);
   }
   return result;
@@ -140,7 +140,7 @@ function duration(value: unknown, what: string): number {
 
 function text(value: unknown, what: string, place: Place): string {
   if (typeof value === 'string' && value !== '' && !value.includes('\0')) return value;
-  throw badFlow(place, `${what} must be a text`);
+  throw badFlow(place, `${what} must be a string`);
 }
 
 function texts(value: unknown, what: string, place: Place): string[] | undefined {

@@ -13,7 +13,7 @@ export async function loadModule(file: string): Promise<Graph> {
   const found = await importFile(path, file);
   const flow = found.default;
   if (!(flow instanceof Flow) && !isFlow(flow)) {
-    throw new CroreError('BAD_FLOW', `${file}: its default export must be made by flow({ … }) from 'crore/flow'`);
+    throw new CroreError('BAD_FLOW', `${file}: the default export must be created with flow({ … }) from 'crore/flow'`);
   }
   return (flow as Flow).graph(file, nameOf(file));
 }

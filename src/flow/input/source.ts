@@ -20,9 +20,9 @@ export async function readSource({ file, workload, schedule }: Source): Promise<
   }
   if (schedule !== undefined) throw new CroreError('BAD_OPTION', '--schedule needs --workload');
   if (file === undefined)
-    throw new CroreError('BAD_OPTION', 'which flow? Give a file (.yaml, .json, .ts, .js) or --workload FILE.csv');
+    throw new CroreError('BAD_OPTION', 'no flow given: give a file (.yaml, .json, .ts, .js) or --workload FILE.csv');
   if (isModule(file)) return loadModule(file);
   if (/\.(ya?ml|json)$/.test(file)) return readDocument(file);
   if (file.endsWith('.csv')) return readTables(file, undefined);
-  throw new CroreError('BAD_FLOW', `${file}: a flow is a .yaml, .yml, .json, .csv, .ts, .js or .mjs file`);
+  throw new CroreError('BAD_FLOW', `${file}: a flow must be a .yaml, .yml, .json, .csv, .ts, .js or .mjs file`);
 }

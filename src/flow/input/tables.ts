@@ -8,14 +8,14 @@ import { readCsv } from './csv.js';
 
 /** Reads two tables: `id,command`, and `from,to` for the order between nodes. */
 export function readTables(workload: string, schedule: string | undefined): Graph {
-  const draft = new GraphBuilder((id, need) => find(workload, schedule, id, need));
+  const builder = new GraphBuilder((id, need) => find(workload, schedule, id, need));
   readTable(workload, ['id', 'command'], ([id, command], line) => {
     const place = `${workload}:${line}`;
     if (command!.trim() === '') throw badFlow(place, `node '${id}' has no command`);
-    draft.node(id!, { work: { kind: 'shell', run: command! }, options: DEFAULT_OPTIONS }, place);
+    builder.node(id!, { work: { kind: 'shell', run: command! }, options: DEFAULT_OPTIONS }, place);
   });
-  if (schedule !== undefined) readTable(schedule, ['from', 'to'], ([from, to]) => draft.edge(from!, to!));
-  return draft.finish({ name: basename(workload).replace(/\.[^.]*$/, '') });
+  if (schedule !== undefined) readTable(schedule, ['from', 'to'], ([from, to]) => builder.edge(from!, to!));
+  return builder.finish({ name: basename(workload).replace(/\.[^.]*$/, '') });
 }
 
 function readTable(file: string, header: [string, string], row: (fields: string[], line: number) => void): void {
@@ -24,15 +24,15 @@ function readTable(file: string, header: [string, string], row: (fields: string[
     if (places === undefined) {
       places = [fields.indexOf(header[0]), fields.indexOf(header[1])];
       if (places.includes(-1))
-        throw badFlow(`${file}:${line}`, `the header must name ${header.join(',')}, it is '${fields.join(',')}'`);
+        throw badFlow(`${file}:${line}`, `the header must contain ${header.join(',')}, not '${fields.join(',')}'`);
       return;
     }
     const [first, second] = [fields[places[0]], fields[places[1]]];
     if (first === undefined || second === undefined)
-      throw badFlow(`${file}:${line}`, `${fields.length} field(s), ${header.join(',')} are needed`);
+      throw badFlow(`${file}:${line}`, `expected the fields ${header.join(',')}, found ${fields.length} field(s)`);
     row([first, second], line);
   });
-  if (places === undefined) throw badFlow(file, `the file is empty: a header ${header.join(',')} is needed`);
+  if (places === undefined) throw badFlow(file, `the file is empty: expected the header ${header.join(',')}`);
 }
 
 /**

@@ -9,7 +9,7 @@ export function readYaml(text: string, file: string): [unknown, Places] {
   const [error] = document.errors;
   if (error) {
     const twice = error.code === 'DUPLICATE_KEY' ? /^[^\s:]+/.exec(text.slice(error.pos[0]))?.[0] : undefined;
-    throw badFlow(line(error.pos[0]), twice === undefined ? error.message : `'${twice}' is there twice`);
+    throw badFlow(line(error.pos[0]), twice === undefined ? error.message : `duplicate key '${twice}'`);
   }
   const nodes = document.get('nodes', true) as unknown;
   const value = guarded(file, () => document.toJS({ maxAliasCount: 1_000 }) as unknown);
@@ -21,7 +21,7 @@ function guarded<T>(file: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof ReferenceError) throw badFlow(file, `its aliases cannot be followed: ${error.message}`);
+    if (error instanceof ReferenceError) throw badFlow(file, `cannot resolve aliases: ${error.message}`);
     if (error instanceof RangeError) throw badFlow(file, 'it is nested too deeply');
     throw error;
   }

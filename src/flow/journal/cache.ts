@@ -116,15 +116,15 @@ export class Cache {
   }
 
   /** The reasons, as far as they can be known before anything has run. */
-  why(node: number, verdicts = new Map<number, CacheDecision>()): CacheDecision {
+  why(node: number, decisions = new Map<number, CacheDecision>()): CacheDecision {
     const { upAt, ups } = this.graph;
     for (const one of this.#upstreams(node)) {
-      if (verdicts.has(one)) continue;
+      if (decisions.has(one)) continue;
       const rerun: number[] = [];
-      for (let e = upAt[one]!; e < upAt[one + 1]!; e++) if (verdicts.get(ups[e]!)!.runs) rerun.push(ups[e]!);
-      verdicts.set(one, this.#decision(one, rerun));
+      for (let e = upAt[one]!; e < upAt[one + 1]!; e++) if (decisions.get(ups[e]!)!.runs) rerun.push(ups[e]!);
+      decisions.set(one, this.#decision(one, rerun));
     }
-    return verdicts.get(node)!;
+    return decisions.get(node)!;
   }
 
   /** The node and all its dependencies, upstream first. */
@@ -141,7 +141,7 @@ export class Cache {
     const { outputs, cache } = specs[node]!.options;
     const memory = this.memories.get(ids[node]!);
     if (!cache) return { runs: true, why: ['it is not cached: it runs every time'] };
-    if (!memory) return { runs: true, why: ['it has never run to its end'] };
+    if (!memory) return { runs: true, why: ['it has never completed'] };
     const why = rerun.map((up) => `'${ids[up]}', which it needs, would run`);
     const parts = this.#partsOf(node);
     for (const [name, part] of Object.entries(parts)) {
@@ -154,7 +154,7 @@ export class Cache {
     for (const file of outputs ?? [])
       if (!existsSync(this.#path(node, file))) why.push(`its output ${file} is missing`);
     if (why.length === 0 && memory.parts.outputs !== this.#outputs(node))
-      why.push('its outputs have been changed by somebody else');
+      why.push('its outputs were changed by something else');
     if (why.length > 0) return { runs: true, why };
     this.#digests[node] = memory.digest;
     return { runs: false, why: [`nothing has changed since ${new Date(memory.at).toISOString()}`] };

@@ -86,7 +86,7 @@ export class FileJournal extends NoJournal {
   }
 
   override write(ends: readonly NodeEnd[]): void {
-    if (this.#lost) throw new CroreError('LEASE_LOST', 'another runner has taken this flow over');
+    if (this.#lost) throw new CroreError('LEASE_LOST', 'another runner has taken over this flow');
     this.#append(encodeEnds(ends));
   }
 
@@ -135,20 +135,20 @@ export class FileJournal extends NoJournal {
   /** Creates the file with the next number, including its first line, atomically; false when another runner was faster. */
   #make(head: Head): boolean {
     const path = this.#path(this.#number + 1);
-    const draft = `${path}.${head.pid}`;
+    const unpublished = `${path}.${head.pid}`;
     try {
       // Another flow in the same folder may just have removed it because it was empty.
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      this.#file = openSync(draft, 'w', 0o600);
+      this.#file = openSync(unpublished, 'w', 0o600);
       this.#append(JSON.stringify(head));
-      this.#publish(draft, path, head);
+      this.#publish(unpublished, path, head);
       this.#number++;
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
       throw translated(error, this.#path(this.#number));
     } finally {
-      removeFile(draft);
+      removeFile(unpublished);
     }
   }
 
@@ -156,9 +156,9 @@ export class FileJournal extends NoJournal {
    * Fails if the name is taken. Some file systems do not support links: there, the first line appears shortly after the
    * name.
    */
-  #publish(draft: string, path: string, head: Head): void {
+  #publish(unpublished: string, path: string, head: Head): void {
     try {
-      linkSync(draft, path);
+      linkSync(unpublished, path);
     } catch (error) {
       if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? ''))
         throw error;

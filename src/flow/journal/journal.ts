@@ -67,16 +67,17 @@ export interface Memory {
 /** Encodes completions as text, with short keys because there may be millions. */
 export function encodeEnds(ends: readonly NodeEnd[]): string {
   return JSON.stringify(
-    ends.map(({ id, state, attempts, start, seconds, exit, value, error }) => {
+    ends.map(({ id, state, attempts, start, seconds, exit, value, error, output }) => {
       const plain = [id, state === 'done' ? 1 : 0, attempts, start, Math.round(seconds * 1e6) / 1e6, exit];
+      if (output !== undefined) return [...plain, value ?? null, error ?? '', output];
       return error !== undefined ? [...plain, value ?? null, error] : value !== undefined ? [...plain, value] : plain;
     }),
   );
 }
 
 export function decodeEnds(rows: readonly unknown[]): NodeEnd[] {
-  return (rows as [string, 0 | 1, number, number, number, number, unknown, string | undefined][]).map(
-    ([id, done, attempts, start, seconds, exit, value, error]) => ({
+  return (rows as [string, 0 | 1, number, number, number, number, unknown, string?, string?][]).map(
+    ([id, done, attempts, start, seconds, exit, value, error, output]) => ({
       id,
       state: done ? 'done' : 'failed',
       attempts,
@@ -84,7 +85,8 @@ export function decodeEnds(rows: readonly unknown[]): NodeEnd[] {
       seconds,
       exit,
       ...(value === undefined || (value === null && error !== undefined) ? {} : { value }),
-      ...(error === undefined ? {} : { error }),
+      ...(error ? { error } : {}),
+      ...(output === undefined ? {} : { output }),
     }),
   );
 }

@@ -14,7 +14,7 @@ export async function openJournal(url: string, options: { relaxed?: boolean } = 
   if (parsed.kind === 'grpc') {
     throw new CroreError(
       'STORE_UNSUPPORTED',
-      'the journal of a flow is not kept behind a job server: name its store, sqlite:FILE or redis://…',
+      'the state of a flow cannot be kept on a job server: use its store, sqlite:FILE or redis://…',
     );
   }
   const { openRedisJournal } = await import('./redis-journal.js');

@@ -107,7 +107,7 @@ export class RedisJournal implements Journal {
   async write(ends: readonly NodeEnd[]): Promise<void> {
     const mark = `${this.#token}:${++this.#writes}`;
     const reply = await this.#script(WRITE, this.#id, ['holder', 'ends', 'info'], this.#token, encodeEnds(ends), mark);
-    if (reply !== 1) throw new CroreError('LEASE_LOST', 'another runner has taken this flow over');
+    if (reply !== 1) throw new CroreError('LEASE_LOST', 'another runner has taken over this flow');
   }
 
   async hold(): Promise<'held' | 'cancel' | 'lost'> {

@@ -130,7 +130,7 @@ export class SqliteJournal implements Journal {
     const body = encodeEnds(ends);
     const work = () => {
       const row = this.#sql('SELECT holder FROM flows WHERE n = ?').get(this.#flow);
-      if (row?.holder !== this.#token) throw new CroreError('LEASE_LOST', 'another runner has taken this flow over');
+      if (row?.holder !== this.#token) throw new CroreError('LEASE_LOST', 'another runner has taken over this flow');
       this.#sql('INSERT INTO flow_ends (flow, body) VALUES (?, ?)').run(this.#flow, body);
     };
     try {

@@ -1,33 +1,33 @@
 import { CroreError } from '../../errors.js';
 import type { Graph } from '../graph/graph.js';
 import { STATE_NAMES } from '../graph/node-spec.js';
-import { svg } from './svg.js';
+import { checkSize } from './picture-limits.js';
+import { COLOURS } from './state-colours.js';
 
-/** Fill and border colours of the states. */
-export const COLOURS: Record<string, readonly [string, string]> = {
-  blocked: ['#f4f4f5', '#a1a1aa'],
-  ready: ['#e0f2fe', '#0284c7'],
-  running: ['#fef9c3', '#ca8a04'],
-  done: ['#dcfce7', '#16a34a'],
-  failed: ['#fee2e2', '#dc2626'],
-  skipped: ['#ede9fe', '#7c3aed'],
-  cancelled: ['#e4e4e7', '#52525b'],
+type Form = (graph: Graph, state: (node: number) => string) => string | Promise<string>;
+
+const FORMS: Record<string, Form> = {
+  mmd: mermaid,
+  dot,
+  // Loaded only for a picture, because its library takes time to load.
+  svg: async (graph, state) => (await import('./svg.js')).svg(graph, state),
 };
 
-const FORMS = { mmd: mermaid, dot, svg } as const;
-/** Nobody can read a larger picture, and drawing it takes too long. */
-const LARGEST = 20_000;
+/** Refuses a file name that selects no format, and graphs that are too large for the format. */
+export function checkExport(graph: Graph, file: string): void {
+  checkSize(graph, formOf(file));
+}
 
 /** Draws the graph in the format that the file's name selects. */
-export function exportGraph(graph: Graph, states: ArrayLike<number>, file: string): string {
-  const form = /\.(mmd|dot|svg)$/.exec(file)?.[1] as keyof typeof FORMS | undefined;
+export async function exportGraph(graph: Graph, states: ArrayLike<number>, file: string): Promise<string> {
+  checkExport(graph, file);
+  return FORMS[formOf(file)]!(graph, (node) => STATE_NAMES[states[node] ?? 0]!);
+}
+
+function formOf(file: string): string {
+  const form = /\.(mmd|dot|svg)$/.exec(file)?.[1];
   if (form === undefined) throw new CroreError('BAD_OPTION', `--graph: '${file}' must end in .svg, .dot or .mmd`);
-  if (graph.ids.length > LARGEST)
-    throw new CroreError(
-      'BAD_OPTION',
-      `--graph: ${graph.ids.length} nodes are too many for a picture (at most ${LARGEST})`,
-    );
-  return FORMS[form](graph, (node) => STATE_NAMES[states[node] ?? 0]!);
+  return form;
 }
 
 function* edges({ upAt, ups, upPolicies, ids }: Graph): Generator<[number, number, boolean]> {

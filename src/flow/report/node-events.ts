@@ -15,12 +15,13 @@ export class JsonEvents implements Watcher {
   constructor(private readonly write: (text: string) => void) {}
 
   ended(end: NodeEnd): void {
-    const { error, worker, cached, value } = end;
+    const { error, output, worker, cached, value } = end;
     this.#say({
       ...reportOf(end),
       ...(cached ? { cached } : {}),
       ...(worker ? { worker } : {}),
       ...(error ? { error } : {}),
+      ...(output ? { output } : {}),
       ...(value === undefined ? {} : { value }),
     });
   }

@@ -1,9 +1,10 @@
+import { lastLines } from '../executors/captured-output.js';
 import type { NodeOutcome, NodeTask } from '../executors/executor.js';
 import type { NodeEnd } from '../graph/node-spec.js';
 import type { Journal } from '../journal/journal.js';
 import { now } from './clock.js';
 
-interface Told {
+interface CompletionListener {
   /** These nodes have finished for good, so their dependents may start. */
   released: (nodes: readonly number[]) => void;
   /** An asynchronous write has completed. */
@@ -19,7 +20,7 @@ export class CompletionLog {
 
   constructor(
     private readonly journal: Journal,
-    private readonly told: Told,
+    private readonly listener: CompletionListener,
   ) {}
 
   get count(): number {
@@ -49,10 +50,10 @@ export class CompletionLog {
         return false;
       }
     } catch (error) {
-      this.told.failed(error as Error);
+      this.listener.failed(error as Error);
       return false;
     }
-    this.told.released(nodes);
+    this.listener.released(nodes);
     return true;
   }
 
@@ -61,12 +62,12 @@ export class CompletionLog {
     written.then(
       () => {
         this.#writing = false;
-        this.told.released(nodes);
-        this.told.written();
+        this.listener.released(nodes);
+        this.listener.written();
       },
       (error: Error) => {
         this.#writing = false;
-        this.told.failed(error);
+        this.listener.failed(error);
       },
     );
   }
@@ -82,6 +83,8 @@ export function endOf(task: NodeTask, outcome: NodeOutcome, state: 'done' | 'fai
   const end: NodeEnd = { id, state, attempts, start, seconds: secondsOf(task, outcome), exit };
   if (value !== undefined) end.value = value;
   if (error !== undefined) end.error = error;
+  const output = state === 'failed' ? lastLines(outcome.stderr || outcome.stdout || outcome.printed || '') : undefined;
+  if (output !== undefined) end.output = output;
   if (worker !== undefined) end.worker = worker;
   if (slot !== undefined) end.slot = slot;
   if (cached) end.cached = true;

@@ -10,7 +10,7 @@ import { findNode, type StartOptions } from './start.js';
 /** Lists what would run, in start order if every node took the same time, and marks cached nodes. */
 export async function dryRun(graph: Graph, options: StartOptions): Promise<string> {
   const only = options.only === undefined ? undefined : onlyNode(graph, findNode(graph, options.only));
-  const decision = await verdicts(graph, options);
+  const decision = await decisions(graph, options);
   const scheduler = new NodeScheduler(graph, computeWeights(graph), 1_000_000_000);
   for (let i = 0; i < graph.ids.length; i++) if (only && !only.has(i)) scheduler.settle(i, DONE);
   scheduler.begin();
@@ -29,7 +29,7 @@ export async function dryRun(graph: Graph, options: StartOptions): Promise<strin
   return lines.join('');
 }
 
-async function verdicts(graph: Graph, options: StartOptions): Promise<(node: number) => boolean | undefined> {
+async function decisions(graph: Graph, options: StartOptions): Promise<(node: number) => boolean | undefined> {
   const url = options.localState?.memories ?? options.store;
   const file = url?.startsWith('sqlite:') ? url.slice('sqlite:'.length) : undefined;
   const nothing =

@@ -41,7 +41,7 @@ export async function run<T>(flow: Flow<T>, options: RunOptions = {}): Promise<R
   checkOptions(options, KNOWN, 'run');
   const { concurrency, signal, onEnd } = options;
   const slots = concurrency === undefined ? 8 : checkInteger(concurrency, 'concurrency', 1, 100_000);
-  if (typeof flow?.graph !== 'function') throw new CroreError('BAD_FLOW', 'run takes what flow({ … }) makes');
+  if (typeof flow?.graph !== 'function') throw new CroreError('BAD_FLOW', 'run needs a flow created with flow({ … })');
   const graph = flow.graph();
   const watchers = onEnd ? [{ ended: onEnd }] : [];
   const { store, resume, keepGoing, force, only } = options;

@@ -45,7 +45,7 @@ export function makeStateFolder(file: string): void {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new CroreError('STORE_READONLY', `cannot make ${dir} (${code}): give --store sqlite:FILE`);
+    throw new CroreError('STORE_READONLY', `cannot create ${dir} (${code}): use --store sqlite:FILE`);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Graph } from '../graph/graph.js';
 import { BLOCKED, CANCELLED, DONE, type FAILED, isEnd, READY, RUNNING, SKIPPED } from '../graph/node-spec.js';
+import { ReadyOrder } from './ready-order.js';
 import { ReadyQueues } from './ready-queues.js';
 
 /**
@@ -10,6 +11,7 @@ import { ReadyQueues } from './ready-queues.js';
 export class NodeScheduler {
   readonly states: Uint8Array;
   readonly #pending: Int32Array;
+  readonly #order: ReadyOrder;
   readonly #lines: ReadyQueues;
   /** 1 for nodes whose outgoing edges have been counted. */
   readonly #released: Uint8Array;
@@ -25,7 +27,8 @@ export class NodeScheduler {
     private readonly dropped: (node: number, state: typeof SKIPPED | typeof CANCELLED) => void = () => {},
   ) {
     const size = graph.ids.length;
-    this.#lines = new ReadyQueues(graph, weights, slots);
+    this.#order = new ReadyOrder(weights, size);
+    this.#lines = new ReadyQueues(graph, this.#order, slots);
     this.states = new Uint8Array(size);
     this.#pending = new Int32Array(size);
     this.#released = new Uint8Array(size);
@@ -59,7 +62,7 @@ export class NodeScheduler {
   /** Makes all nodes without dependencies ready. */
   begin(): void {
     for (const node of this.graph.order) {
-      if (isEnd(this.states[node]!)) this.release(node);
+      if (isEnd(this.states[node]!)) this.#release(node);
       else if (this.#pending[node] === 0 && this.states[node] === BLOCKED) this.#ready(node);
     }
   }
@@ -90,24 +93,10 @@ export class NodeScheduler {
     for (let i = 0; i < times; i++) this.#lines.put(node, retry);
   }
 
-  /** Counts the outgoing edges of a finished node. */
+  /** Counts the outgoing edges of a finished node. What this makes ready becomes ready at the same moment. */
   release(node: number): void {
-    const { downAt, downs, downPolicies } = this.graph;
-    const stack = [node];
-    for (let up = stack.pop(); up !== undefined; up = stack.pop()) {
-      const done = this.states[up] === DONE;
-      this.#released[up] = 1;
-      for (let e = downAt[up]!; e < downAt[up + 1]!; e++) {
-        const down = downs[e]!;
-        if (isEnd(this.states[down]!)) continue;
-        if (done || downPolicies[e] === 1) {
-          if (--this.#pending[down]! === 0 && this.states[down] === BLOCKED) this.#ready(down);
-        } else if (this.states[down] === BLOCKED) {
-          this.#drop(down, this.states[up] === CANCELLED ? CANCELLED : SKIPPED);
-          stack.push(down);
-        }
-      }
-    }
+    this.#order.nextMoment();
+    this.#release(node);
   }
 
   /**
@@ -139,6 +128,25 @@ export class NodeScheduler {
     return again;
   }
 
+  #release(node: number): void {
+    const { downAt, downs, downPolicies } = this.graph;
+    const stack = [node];
+    for (let up = stack.pop(); up !== undefined; up = stack.pop()) {
+      const done = this.states[up] === DONE;
+      this.#released[up] = 1;
+      for (let e = downAt[up]!; e < downAt[up + 1]!; e++) {
+        const down = downs[e]!;
+        if (isEnd(this.states[down]!)) continue;
+        if (done || downPolicies[e] === 1) {
+          if (--this.#pending[down]! === 0 && this.states[down] === BLOCKED) this.#ready(down);
+        } else if (this.states[down] === BLOCKED) {
+          this.#drop(down, this.states[up] === CANCELLED ? CANCELLED : SKIPPED);
+          stack.push(down);
+        }
+      }
+    }
+  }
+
   #started(node: number): number {
     if (node < 0) return node;
     this.states[node] = RUNNING;
@@ -148,6 +156,7 @@ export class NodeScheduler {
 
   #ready(node: number): void {
     this.states[node] = READY;
+    this.#order.becameReady(node);
     this.#lines.put(node, false);
   }
 

@@ -1,5 +1,5 @@
 import type { Graph } from '../graph/graph.js';
-import { Heap } from '../graph/heap.js';
+import { Heap, type NodeOrder } from '../graph/heap.js';
 
 /** After smaller nodes have overtaken a node this many times, slots are kept free for it. */
 const PATIENCE = 50;
@@ -24,7 +24,7 @@ export class ReadyQueues {
 
   constructor(
     graph: Graph,
-    private readonly weights: { readonly [node: number]: number },
+    private readonly order: NodeOrder,
     private readonly slots: number,
     private free = slots,
   ) {
@@ -85,7 +85,7 @@ export class ReadyQueues {
     this.#lines.push({
       cpu: Math.min(cpu, Math.max(1, this.slots)),
       tokens: all,
-      first: new Heap(this.weights),
+      first: new Heap(this.order),
       retries: [],
       passed: 0,
     });
@@ -112,7 +112,7 @@ export class ReadyQueues {
     let best: Line | undefined;
     for (const line of this.#lines) {
       if (!this.#has(line, retries) || !allowed(line)) continue;
-      if (!best || this.#weight(line, retries) > this.#weight(best, retries)) best = line;
+      if (!best || this.order.before(this.#top(line, retries), this.#top(best, retries))) best = line;
     }
     return best;
   }
@@ -121,8 +121,8 @@ export class ReadyQueues {
     return retries ? line.first.size === 0 && line.retries.length > 0 : line.first.size > 0;
   }
 
-  #weight(line: Line, retries: boolean): number {
-    return this.weights[retries ? line.retries[0]! : line.first.top]!;
+  #top(line: Line, retries: boolean): number {
+    return retries ? line.retries[0]! : line.first.top;
   }
 
   #fits(line: Line): boolean {

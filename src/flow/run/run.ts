@@ -52,6 +52,7 @@ export class Run {
   readonly errors = new Map<number, string>();
   readonly #setup: RunSetup;
   readonly #parts = new Map<number, MapItems>();
+  readonly #items = { total: 0, closed: 0, restored: 0 };
   readonly #retries: Retries;
   readonly #ends: CompletionLog;
   #pumping = false;
@@ -95,6 +96,14 @@ export class Run {
   get exit(): number {
     if (this.#halted !== undefined) return 130;
     return this.counts.failed + this.counts.skipped + this.counts.cancelled > 0 ? 100 : 0;
+  }
+
+  /** Items of the map nodes so far: known, ended, and how many of these ended in an earlier run. */
+  get items(): { total: number; ended: number; restored: number } {
+    const { total, closed, restored } = this.#items;
+    let ended = closed;
+    for (const { items, open } of this.#parts.values()) ended += items.length - open;
+    return { total, ended, restored };
   }
 
   async run(): Promise<void> {
@@ -237,7 +246,7 @@ export class Run {
 
   #done(task: NodeTask, outcome: NodeOutcome, cached: boolean): void {
     const { node } = task;
-    this.#tell(task, outcome, 'done', cached);
+    this.#notify(task, outcome, 'done', cached);
     if (task.part !== undefined) {
       if (!cached) this.#setup.cache?.ranPart(node, task.part, task.item, outcome.value, secondsOf(task, outcome));
       this.#partEnded(node, task.part, outcome.value);
@@ -252,7 +261,7 @@ export class Run {
 
   #failed(task: NodeTask, outcome: NodeOutcome): void {
     const { node } = task;
-    this.#tell(task, outcome, 'failed', false);
+    this.#notify(task, outcome, 'failed', false);
     if (task.part !== undefined) {
       this.#partEnded(node, task.part, undefined, `${task.id}: ${outcome.error ?? `exit ${outcome.exit}`}`);
     } else {
@@ -286,7 +295,7 @@ export class Run {
     }
   }
 
-  #tell(task: NodeTask, outcome: NodeOutcome, state: 'done' | 'failed', cached: boolean): void {
+  #notify(task: NodeTask, outcome: NodeOutcome, state: 'done' | 'failed', cached: boolean): void {
     const end = endOf(task, outcome, state, cached);
     this.#ends.add(end, task.part === undefined ? task.node : -1);
     for (const watcher of this.#setup.watchers) watcher.ended?.(end, outcome, task);
@@ -333,6 +342,8 @@ export class Run {
     const list = this.values.get(index.get(over)!);
     const parts = new MapItems(list, over, (part) => this.#setup.restored?.get(`${ids[node]}[${part}]`));
     this.#parts.set(node, parts);
+    this.#items.total += parts.items.length;
+    this.#items.restored += parts.items.length - parts.open;
     if (parts.open === 0) this.#closeParts(node, parts);
     else this.scheduler.again(node, false, parts.open);
   }
@@ -361,6 +372,7 @@ export class Run {
     const id = this.graph.ids[node]!;
     const spec = this.graph.specs[node]!;
     this.#parts.delete(node);
+    this.#items.closed += parts.items.length;
     const task: NodeTask = { node, id, spec, attempt: 1, needs: undefined, here: false, startedAt: parts.startedAt };
     if (this.#halted !== undefined && parts.error !== undefined) this.#cancelled(node);
     else if (parts.error !== undefined) this.#failed(task, { exit: 1, error: parts.error });

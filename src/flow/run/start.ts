@@ -121,7 +121,7 @@ export async function startFlow(graph: Graph, options: StartOptions): Promise<St
   const kinds = new Set(graph.specs.map(({ work }) => work.kind));
   if (kinds.has('queue') && (options.store === undefined || options.localState)) {
     const first = graph.ids[graph.specs.findIndex(({ work }) => work.kind === 'queue')];
-    throw new CroreError('BAD_FLOW', `node '${first}' is a job for a queue: say with --store where that queue is`);
+    throw new CroreError('BAD_FLOW', `node '${first}' is a job for a queue: --store is required`);
   }
   const cwd = options.cwd ?? process.cwd();
   const journal = await journalOf(options);

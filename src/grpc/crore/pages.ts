@@ -33,7 +33,7 @@ class Answer<T> {
     const fits = cut < 0 ? jobs.length : cut;
     const [first] = jobs;
     if (this.all.length === 0 && first && sizeOf(first) > LARGEST_ANSWER) {
-      const size = `${sizeOf(first)} bytes, over the ${LARGEST_ANSWER} of an answer`;
+      const size = `${sizeOf(first)} bytes, the limit of a response is ${LARGEST_ANSWER}`;
       throw new CallError('RESOURCE_EXHAUSTED', `job '${first.id}' of queue '${first.queue}' has ${size}`);
     }
     return fits;

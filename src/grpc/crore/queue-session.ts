@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import { returnLease } from '../../engine/raw-task.js';
 import type { Entry } from '../../job/job.js';
 import type { Signal, WorkerSession } from '../../store/store.js';
 import { ClaimTrigger } from '../../worker/claim-trigger.js';
+import { Session } from '../../worker/session.js';
 import type { ServerContext } from '../context.js';
 
 interface Hooks {
@@ -15,7 +15,7 @@ interface Hooks {
 
 /** One queue of a worker's stream: its session, and whether it may have work. */
 export class StreamQueue {
-  #session: WorkerSession;
+  #session: Session;
   #unsubscribe = () => {};
   readonly #trigger: ClaimTrigger;
   #closed = false;
@@ -24,11 +24,11 @@ export class StreamQueue {
   constructor(
     private readonly context: ServerContext,
     readonly queue: string,
-    worker: string,
-    lease: number,
+    /** `name` is the prefix of session names, `worker` the name of the first session. */
+    private readonly stream: { name: string; worker: string; lease: number },
     private readonly hooks: Hooks,
   ) {
-    this.#session = { queue, worker, lease };
+    this.#session = this.#newSession(stream.worker);
     this.#trigger = new ClaimTrigger(context.engine.store, () => hooks.work());
   }
 
@@ -43,19 +43,15 @@ export class StreamQueue {
 
   async join(): Promise<void> {
     const { store } = this.context.engine;
-    const { queue, worker, lease } = this.#session;
-    const info = JSON.stringify({ interface: 'crore.v1', since: Date.now() });
-    await store.join(queue, worker, { lease, info });
+    await this.#session.join({ interface: 'crore.v1', since: Date.now() });
     this.#unsubscribe();
-    this.#unsubscribe = store.subscribe(queue, (signal) => this.#onSignal(signal));
+    this.#unsubscribe = store.subscribe(this.queue, (signal) => this.#onSignal(signal));
     this.#trigger.wake();
   }
 
-  /** A lost session's name must not be used again. */
   async rejoin(): Promise<void> {
     this.hooks.lost(this);
-    const { worker } = this.#session;
-    this.#session = { ...this.#session, worker: `${worker.slice(0, -9)}-${randomBytes(4).toString('hex')}` };
+    this.#session = this.#newSession(Session.nameFor(this.stream.name));
     await this.join();
   }
 
@@ -76,7 +72,10 @@ export class StreamQueue {
     const { engine, log } = this.context;
     const settlements = entries.map(returnLease);
     this.#giving = Promise.all([this.#giving, engine.store.settle(this.queue, settlements)]).catch((error) => {
-      log.warn({ err: error, queue: this.queue }, 'jobs could not be given back: their leases run out');
+      log.warn(
+        { err: error, queue: this.queue },
+        'jobs could not be returned: they stay leased until the session ends',
+      );
     });
   }
 
@@ -85,7 +84,11 @@ export class StreamQueue {
     this.#trigger.close();
     this.#unsubscribe();
     await this.#giving;
-    await this.context.engine.store.leave(this.queue, this.#session.worker).catch(() => {}); // it expires by itself
+    await this.#session.leave();
+  }
+
+  #newSession(worker: string): Session {
+    return new Session(this.context.engine.store, this.queue, worker, this.stream.lease);
   }
 
   #onSignal(signal: Signal): void {

@@ -3,10 +3,13 @@ import { type AddOptions, resolveJob } from '../../engine/options.js';
 import { checkSize } from '../../engine/payload.js';
 import { CroreError } from '../../errors.js';
 import type { Body, Lease, NewJob } from '../../job/job.js';
+import type { TraceContext } from '../../job/trace-context.js';
 import type { Limits as WireLimits } from '../../proto/crore/v1/crore_pb.js';
 import type * as pb from '../../proto/crore/v1/job_pb.js';
 import { NeedPolicy } from '../../proto/crore/v1/job_pb.js';
-import { MODES, SCOPES, toBackoff, toBody, toLease, toMs, toTime } from '../../store/grpc/codec.js';
+import { toBody, toLease } from '../../store/grpc/codec.js';
+import { MODES, SCOPES, toBackoff } from '../../store/grpc/spec-codec.js';
+import { toMs, toTime } from '../../store/grpc/times.js';
 import { type Capacity, MAX_BATCH } from '../../store/store.js';
 
 /** Validates requests before anything happens. */
@@ -37,19 +40,24 @@ export function bodyOf(body: pb.Body | undefined, what: string, limit: number): 
   return known;
 }
 
-export function newJob(queue: string, job: pb.NewJob, now: number, limit: number): NewJob {
+/** The trace of a call goes on in its jobs, unless they carry one of their own. */
+export function newJob(queue: string, job: pb.NewJob, now: number, limit: number, trace?: TraceContext): NewJob {
   const payload = bodyOf(job.payload, `payload for queue '${queue}'`, limit) ?? 'null';
   const asked = job.id !== '' || job.priority !== 0 || job.time.case !== undefined || job.options !== undefined;
-  const resolved = resolveJob(queue, payload, asked ? optionsOf(job) : undefined, now);
+  const options = asked || trace ? optionsOf(job) : undefined;
+  if (options && trace) options.headers = { ...trace, ...options.headers };
+  const resolved = resolveJob(queue, payload, options, now);
+  if (job.generatedId && job.id !== '') Object.assign(resolved, { id: checkName(job.id, 'job id'), fresh: false });
   return job.replaceEnded ? { ...resolved, replaceEnded: true } : resolved;
 }
 
-export function optionsOf({ id, priority, time, options }: pb.NewJob): AddOptions {
+export function optionsOf({ id, generatedId, priority, time, options }: pb.NewJob): AddOptions {
   const asked: AddOptions = { priority };
-  if (id !== '') asked.id = id;
+  if (id !== '' && !generatedId) asked.id = id;
   if (time.case === 'delay') asked.delay = Math.max(0, toMs(time.value)!);
   if (time.case === 'at') asked.at = Math.max(0, toTime(time.value)!);
   if (!options) return asked;
+  if (options.idWindow) asked.idWindow = Math.max(0, toMs(options.idWindow)!);
   const reservation = toMs(options.reservation);
   const expires = toMs(options.expires);
   if (options.attempts !== undefined) asked.attempts = options.attempts;
@@ -93,7 +101,7 @@ export function limitsOf(limits: WireLimits | undefined): Capacity {
 const TOKEN = /^\d+\.(?:\d+-\d{3}\.[\w-]{12}|\d+\.\d+\.[\w-]{12}\.[0-9a-z]+)$/;
 
 export function checkToken(token: string): string {
-  if (!TOKEN.test(token)) throw new CroreError('BAD_OPTION', 'a token is not one that a claim has given');
+  if (!TOKEN.test(token)) throw new CroreError('BAD_OPTION', 'invalid token: it was not returned by a claim');
   return token;
 }
 

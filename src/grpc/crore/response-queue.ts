@@ -21,7 +21,7 @@ export class ResponseQueue {
   #heartbeat = false;
   #failure: unknown;
   #over = false;
-  #tell = () => {};
+  #notify = () => {};
   #room = () => {};
 
   /** `taken` is called whenever something was sent to the reader. */
@@ -29,7 +29,7 @@ export class ResponseQueue {
 
   opened(worker: string, lease: NonNullable<Response['opened']>['lease']): void {
     this.#opened = { worker, lease };
-    this.#tell();
+    this.#notify();
   }
 
   /** How many more jobs may be claimed for the reader, besides those already requested. */
@@ -45,7 +45,7 @@ export class ResponseQueue {
     }
     this.#bytes += bytes;
     this.#claimSize.seen(jobs.length, bytes);
-    this.#tell();
+    this.#notify();
   }
 
   /** Tokens of the jobs not yet sent to the reader. */
@@ -55,24 +55,24 @@ export class ResponseQueue {
 
   settled(token: string, applied: boolean): void {
     this.#settled.push({ token, applied });
-    this.#tell();
+    this.#notify();
   }
 
   cancelled(token: string): void {
     this.#cancelled.push(token);
-    this.#tell();
+    this.#notify();
   }
 
   heartbeat(): void {
     this.#heartbeat = true;
-    this.#tell();
+    this.#notify();
   }
 
   /** Ends the stream after the waiting responses, with or without an error. */
   end(failure?: unknown): void {
     this.#failure ??= failure;
     this.#over = true;
-    this.#tell();
+    this.#notify();
     this.#room();
   }
 
@@ -95,7 +95,7 @@ export class ResponseQueue {
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#over) return;
       await new Promise<void>((resolve) => {
-        this.#tell = resolve;
+        this.#notify = resolve;
       });
     }
   }

@@ -12,8 +12,9 @@ import {
 } from '../../engine/schedules/schedules.js';
 import { CroreError } from '../../errors.js';
 import type { Crore, ScheduleRequest, CatchUp as WireCatchUp } from '../../proto/crore/v1/crore_pb.js';
-import { fromMs, fromTime, toMs, toRecord, toTime } from '../../store/grpc/codec.js';
+import { toRecord } from '../../store/grpc/codec.js';
 import { fromLimits, fromSchedule, toLimits, toSchedule } from '../../store/grpc/schedule-codec.js';
+import { fromMs, fromTime, toMs, toTime } from '../../store/grpc/times.js';
 import { MAX_BATCH, type Schedule } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
 import { bodyOf, durationOf, optionsOf, queueName } from './requests.js';
@@ -72,7 +73,8 @@ export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof
       const known = toSchedule(schedule);
       checkScheduleName(known.name);
       checkName(known.queue, 'queue name');
-      if (jobs.length > MAX_BATCH) throw new CroreError('BAD_OPTION', `${jobs.length} jobs of one firing`);
+      if (jobs.length > MAX_BATCH)
+        throw new CroreError('BAD_OPTION', `${jobs.length} jobs in one call, the limit is ${MAX_BATCH}`);
       const all = jobs.map((job) => toRecord(job, known.queue));
       const applied = await store.schedules.fire(known, { jobs: all, next: toTime(next), last: toTime(last) });
       return { applied };
@@ -82,8 +84,7 @@ export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof
       position: await store.events.record(queueName(queue), durationOf(toMs(time), 'time', 1, LONGEST_RECORD)),
     }),
     readEvents: async ({ queue, after, limit }) => {
-      if (!/^\d{0,20}(-\d{1,20})?$/.test(after))
-        throw new CroreError('BAD_OPTION', 'after is not a position of an event');
+      if (!/^\d{0,20}(-\d{1,20})?$/.test(after)) throw new CroreError('BAD_OPTION', 'after is not an event position');
       const page = await store.events.read(
         queueName(queue),
         after,
@@ -98,7 +99,7 @@ function scheduleOf({ engine, limits }: ServerContext, request: ScheduleRequest)
   const { name, queue, when, timezone, catchUp, job } = request;
   checkScheduleName(name);
   queueName(queue);
-  if (when.case === undefined) throw new CroreError('BAD_OPTION', `schedule '${name}' says neither cron nor every`);
+  if (when.case === undefined) throw new CroreError('BAD_OPTION', `schedule '${name}' has neither cron nor every`);
   const rule = when.case === 'cron' ? when.value : toMs(when.value)!;
   const payload = bodyOf(job?.payload, `payload of schedule '${name}'`, limits.message) ?? 'null';
   const options: ScheduledJobOptions = job ? optionsOf(job) : {};
@@ -117,7 +118,7 @@ function checkedSchedule(schedule: Schedule, now: number): Schedule {
     return checkSchedule(schedule, now);
   } catch (error) {
     if (error instanceof CroreError) throw error;
-    throw new CroreError('BAD_OPTION', `schedule '${schedule.name}' has a definition that nobody can read`);
+    throw new CroreError('BAD_OPTION', `schedule '${schedule.name}' has an unreadable definition`);
   }
 }
 

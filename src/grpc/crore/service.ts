@@ -5,18 +5,10 @@ import { chunks } from '../../engine/engine.js';
 import { returnLease } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
 import type { Entry, Job, NewJob } from '../../job/job.js';
+import { traceContext } from '../../job/trace-context.js';
 import { ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
-import {
-  fromCounts,
-  fromEntry,
-  fromJob,
-  fromLease,
-  fromMs,
-  fromTime,
-  toMs,
-  toSettlement,
-  toState,
-} from '../../store/grpc/codec.js';
+import { fromCounts, fromEntry, fromJob, fromLease, toSettlement, toState } from '../../store/grpc/codec.js';
+import { fromMs, fromTime, toMs } from '../../store/grpc/times.js';
 import { type AddOutcome, MAX_BATCH, type WorkerInfo, type WorkerSession } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
 import { AwaitedJobs } from './awaited-jobs.js';
@@ -47,10 +39,11 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       maxParallelClaims: store.maxParallelClaims,
     }),
 
-    add: async ({ queue, jobs, limits: asked }) => {
+    add: async ({ queue, jobs, limits: asked }, { requestHeader }) => {
       queueName(queue);
       const now = store.now();
-      const all = jobs.map((job) => newJob(queue, job, now, limits.message));
+      const trace = traceContext(requestHeader.get('traceparent'), requestHeader.get('tracestate'));
+      const all = jobs.map((job) => newJob(queue, job, now, limits.message, trace));
       context.keepSwept(queue);
       const outcomes = await engine.addMany(queue, all, limitsOf(asked));
       return { results: resultsOf(outcomes, all) };
@@ -82,12 +75,14 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     list: async ({ queue, state, limit, cursor }) => {
       const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
       if (cursor.length > LONGEST_CURSOR)
-        throw new CroreError('BAD_OPTION', 'the cursor is not one that List returned');
+        throw new CroreError('BAD_OPTION', 'invalid cursor: it was not returned by List');
       const known = { state: toState(state), limit: most, cursor: cursor === '' ? undefined : cursor };
       const page = await listFitting(store, queueName(queue), known);
       return { jobs: page.jobs.map(fromJob), cursor: page.cursor ?? '' };
     },
     stats: async ({ queues }) => {
+      if (queues.length > MAX_BATCH)
+        throw new CroreError('BAD_OPTION', `${queues.length} queues at once, the limit is ${MAX_BATCH}`);
       const names = queues.length > 0 ? queues.map(queueName) : await store.queues();
       return { queues: await Promise.all(names.map((name) => statsOf(context, name))) };
     },
@@ -133,8 +128,8 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       return {};
     },
     heartbeat: async ({ sessions }) => ({ alive: await store.heartbeat(sessions.map(sessionOf)) }),
-    leave: async ({ queue, worker }) => {
-      await store.leave(queueName(queue), checkName(worker, 'worker'));
+    leave: async ({ queue, worker, onlyIfExpired }) => {
+      await store.leave(queueName(queue), checkName(worker, 'worker'), onlyIfExpired);
       return {};
     },
     leases: async ({ queue, worker }) => ({
@@ -168,10 +163,15 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     retryDeadJobs: async ({ queue, ids }) => ({ applied: await store.retryDead(queueName(queue), idsOf(ids)) }),
     sweep: async ({ queue, lease, every }) => {
       const ms = durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE);
-      const { lost, more } = await store.sweep(queueName(queue), { lease: ms, every: toMs(every) ?? 0 });
+      const {
+        lost,
+        more,
+        droppedDead = 0,
+      } = await store.sweep(queueName(queue), { lease: ms, every: toMs(every) ?? 0 });
       return {
         lost: lost.map((one) => ({ entry: fromEntry(one), reservation: one.why === 'reservation' })),
         more,
+        droppedDead: BigInt(droppedDead),
       };
     },
     watchForEnd: async ({ queue, ids }) => {

@@ -1,9 +1,13 @@
 import { CLAIMED_TASK, settlementOf } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
+import { type AttemptError, errorLine, writeAttempt } from '../../job/attempt.js';
+import { newId } from '../../job/id.js';
 import type { Entry } from '../../job/job.js';
 import { type Counted, die, fail, finish, type Outcome, release, snooze } from '../../job/transitions.js';
 import { AddOutcome, type WorkRequest_Settle } from '../../proto/crore/v1/crore_pb.js';
-import { toMs } from '../../store/grpc/codec.js';
+import type * as pb from '../../proto/crore/v1/job_pb.js';
+import { toFailure } from '../../store/grpc/codec.js';
+import { toMs } from '../../store/grpc/times.js';
 import type { Settlement } from '../../store/store.js';
 import { bodyOf } from './requests.js';
 
@@ -26,7 +30,20 @@ export interface Judge {
 
 /** Translates a worker's report about an entry into a settlement. */
 export function settlementFor(entry: Entry, settle: WorkRequest_Settle, judge: Judge): Settlement {
-  return settlementOf(entry, outcomeOf(entry.job ?? CLAIMED_TASK, settle, judge), judge.now);
+  const job = entry.job ?? CLAIMED_TASK;
+  const settlement = settlementOf(entry, outcomeOf(job, settle, judge), () => newId(judge.now()));
+  const error = errorOf(settle);
+  if (!error) return settlement;
+  const { startedAt } = entry.job ?? {};
+  const { worker } = entry.lease;
+  const attempt = { attempt: job.attempt, outcome: 'failed' as const, startedAt, endedAt: judge.now(), worker, error };
+  return { ...settlement, attempt: writeAttempt(attempt) };
+}
+
+function errorOf({ outcome }: WorkRequest_Settle): AttemptError | undefined {
+  if (outcome.case !== 'fail' && outcome.case !== 'fatal') return undefined;
+  const { error, failure } = outcome.value;
+  return failure ? toFailure(failure) : { name: '', message: short(error) };
 }
 
 function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limit }: Judge): Outcome {
@@ -35,13 +52,13 @@ function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limi
       return finish(job, bodyOf(outcome.value.result, 'the result', limit));
     case 'fail': {
       const delay = toMs(outcome.value.delay);
-      return fail(job, short(outcome.value.error), {
+      return fail(job, lineOf(outcome.value), {
         random,
         delay: delay === undefined ? undefined : Math.max(0, delay),
       });
     }
     case 'fatal':
-      return die(job, short(outcome.value.error));
+      return die(job, lineOf(outcome.value));
     case 'snooze':
       return snooze(job, Math.max(0, toMs(outcome.value.delay) ?? 0));
     case 'release':
@@ -51,8 +68,13 @@ function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limi
       return { to: 'cancelled', attempt, crashes, error: short(outcome.value.reason) || 'cancelled by its worker' };
     }
     default:
-      throw new CroreError('BAD_OPTION', 'a settlement says nothing about what becomes of its job');
+      throw new CroreError('BAD_OPTION', 'a settlement has no outcome');
   }
+}
+
+/** The error in one line; without one, it is made of the details. */
+function lineOf({ error, failure }: { error: string; failure?: pb.Failure }): string {
+  return error === '' && failure ? errorLine(toFailure(failure)) : short(error);
 }
 
 function short(text: string): string {

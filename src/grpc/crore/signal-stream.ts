@@ -23,27 +23,27 @@ export async function* listenTo(
 ): AsyncGenerator<Heard> {
   let heard = nothing();
   let fresh = true;
-  let tell = () => {};
+  let wake = () => {};
   const stop = store.subscribe(queue, (one) => {
     if (one.type === 'finished' && !awaited.has(queue, one.id)) return;
     note(heard, one);
     fresh = true;
-    tell();
+    wake();
   });
-  const aborted = () => tell();
+  const aborted = () => wake();
   signal.addEventListener('abort', aborted);
   try {
     while (!signal.aborted) {
       if (!fresh) {
         await new Promise<void>((resolve) => {
-          tell = resolve;
+          wake = resolve;
         });
         continue;
       }
-      const told = heard;
+      const batch = heard;
       heard = nothing();
       fresh = false;
-      yield told;
+      yield batch;
     }
   } finally {
     stop();

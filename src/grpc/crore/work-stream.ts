@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { checkName } from '../../engine/check.js';
+import { CLAIMED_TASK } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
 import type { Entry } from '../../job/job.js';
 import type {
@@ -10,8 +10,10 @@ import type {
   WorkRequest_Settle,
 } from '../../proto/crore/v1/crore_pb.js';
 import { JobSchema } from '../../proto/crore/v1/job_pb.js';
-import { fromBody, fromJob, fromMs, fromTime, toMs } from '../../store/grpc/codec.js';
+import { fromBody, fromJob } from '../../store/grpc/codec.js';
+import { fromMs, fromTime, toMs } from '../../store/grpc/times.js';
 import { MAX_BATCH, type Settlement, type WorkerSession } from '../../store/store.js';
+import { Session } from '../../worker/session.js';
 import type { ServerContext } from '../context.js';
 import { CallError } from '../status.js';
 import { StreamQueue } from './queue-session.js';
@@ -105,22 +107,23 @@ export class WorkStream {
   }
 
   async #open({ queues, name, lease }: WorkRequest_Open): Promise<void> {
-    if (this.#queues.length > 0) throw new CroreError('BAD_OPTION', 'the worker is open already');
+    if (this.#queues.length > 0) throw new CroreError('BAD_OPTION', 'the worker is already open');
     if (queues.length === 0) throw new CroreError('BAD_NAME', 'a worker needs at least one queue');
     if (queues.length > this.context.limits.names)
       throw new CroreError('BAD_OPTION', `${queues.length} queues, the limit is ${this.context.limits.names}`);
     for (const queue of queues) checkName(queue, 'queue name');
     this.#lease = durationOf(toMs(lease) ?? this.context.lease, 'lease', SHORTEST_LEASE, LONGEST_LEASE);
     const base = checkName(name === '' ? this.from : name, 'worker name').slice(0, 200);
-    const worker = `${base}-${randomBytes(4).toString('hex')}`;
-    this.#queues = [...new Set(queues)].map((queue) => this.#queue(queue, worker));
+    const worker = Session.nameFor(base);
+    this.#queues = [...new Set(queues)].map((queue) => this.#queue(queue, base, worker));
     for (const queue of this.#queues) await queue.join();
     this.#responses.opened(worker, fromMs(this.#lease));
   }
 
-  #queue(queue: string, worker: string): StreamQueue {
+  #queue(queue: string, name: string, worker: string): StreamQueue {
     this.context.keepSwept(queue);
-    return new StreamQueue(this.context, queue, worker, this.#lease, {
+    const stream = { name, worker, lease: this.#lease };
+    return new StreamQueue(this.context, queue, stream, {
       work: () => this.#claim(),
       cancelled: (token) => {
         if (this.#held.delete(token)) this.#responses.cancelled(token);
@@ -176,6 +179,8 @@ export class WorkStream {
       return;
     }
     this.#credit -= entries.length;
+    const now = this.context.engine.store.now();
+    for (const { job } of entries) if (job) job.startedAt ??= now;
     for (const entry of entries) this.#held.set(entry.lease.token, { queue, entry: withoutPayload(entry) });
     this.#responses.jobs(entries.map((entry) => this.#job(queue, entry)));
   }
@@ -199,6 +204,8 @@ export class WorkStream {
         continue;
       }
       const settlement = settlementFor(held.entry, settle, judge);
+      const { job = { ...CLAIMED_TASK, id: 'a task' } } = held.entry;
+      engine.failures.settled(held.queue.queue, job, settlement);
       this.#held.delete(settle.token);
       const known = bySource.get(held.queue);
       if (known) known.push(settlement);

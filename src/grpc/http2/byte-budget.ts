@@ -16,7 +16,7 @@ export class ByteBudget {
   /** Throws for a call that needs more than is left. */
   take(bytes: number): void {
     if (this.#used + bytes > this.limit) {
-      const text = `requests of ${this.what} take ${this.#used} bytes, ${bytes} more are over the limit of ${this.limit}`;
+      const text = `requests of ${this.what} use ${this.#used} bytes, ${bytes} more would exceed the limit of ${this.limit}`;
       throw new CallError('RESOURCE_EXHAUSTED', text);
     }
     this.parent?.take(bytes);

@@ -69,7 +69,7 @@ export class FrameReader {
       throw new CallError('RESOURCE_EXHAUSTED', `a message of ${length} bytes is over the limit of ${limit}`);
     }
     if (chunk[at] !== 0 && !compressed)
-      throw new CallError('UNIMPLEMENTED', 'compressed messages are not understood here: send identity');
+      throw new CallError('UNIMPLEMENTED', 'compressed messages are not supported: use identity');
     return length;
   }
 }

@@ -59,7 +59,7 @@ export class Connections {
   #ping(session: ServerHttp2Session, peer: string): void {
     if (session.destroyed) return;
     const late = setTimeout(() => {
-      this.log.warn({ peer }, 'a client does not answer and is cut off');
+      this.log.warn({ peer }, 'a client did not answer a ping: closing its connection');
       session.destroy();
     }, this.keepalive.timeout).unref();
     try {

@@ -234,7 +234,10 @@ export class Consumer implements JobReceiver {
     if (result.ok) {
       dispatcher.reporter.settle({ lease, outcome: finish(job), spec: job.spec, priority: job.priority, report });
     } else {
-      dispatcher.reporter.settle({ ...failure(job, this.context.engine.random), report });
+      const { random, store, failures } = this.context.engine;
+      const settlement = failure(job, random, store.now());
+      failures.settled(result.name, job, settlement);
+      dispatcher.reporter.settle({ ...settlement, report });
     }
     if (held.receiver === this) this.#counted += 1;
     (held.receiver as Consumer).#drop(dispatcher, held);

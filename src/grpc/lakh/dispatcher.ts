@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { CLAIMED_TASK, returnLease, settlementOf } from '../../engine/raw-task.js';
+import { newId } from '../../job/id.js';
 import type { Entry, Job, Lease } from '../../job/job.js';
 import { finish } from '../../job/transitions.js';
 import { type Claim, MAX_BATCH, SERVER_SESSION, type Signal } from '../../store/store.js';
@@ -112,7 +113,8 @@ export class Dispatcher {
 
   /** Settles an entry without a reservation once it was sent. */
   done(entry: Entry): void {
-    this.reporter.settle(settlementOf(entry, finish(entry.job ?? CLAIMED_TASK), () => this.context.engine.store.now()));
+    const id = () => newId(this.context.engine.store.now());
+    this.reporter.settle(settlementOf(entry, finish(entry.job ?? CLAIMED_TASK), id));
   }
 
   /** Opens the server session; jobs with a reservation outlive it, see SERVER_SESSION. */

@@ -63,7 +63,7 @@ function durationOf({ seconds, nanos }: WireTime, job: WireJob, what: string): n
   const possible = Math.abs(seconds) <= LONGEST_DURATION && Math.abs(nanos) < 1e9 && seconds * nanos >= 0;
   if (!possible) {
     const time = `${seconds} s and ${nanos} ns`;
-    throw new CallError('INVALID_ARGUMENT', `${called(job)}: ${what}: ${time} are not a duration`);
+    throw new CallError('INVALID_ARGUMENT', `${called(job)}: ${what}: ${time} is not a duration`);
   }
   return seconds * 1_000 + Math.ceil(nanos / 1e6);
 }
@@ -81,7 +81,7 @@ function reservationOf(time: WireTime, job: WireJob): number {
 function momentOf({ seconds, nanos }: WireTime, job: WireJob): number {
   if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos >= 1e9) {
     const time = `${seconds} s and ${nanos} ns`;
-    throw new CallError('INVALID_ARGUMENT', `${called(job)}: scheduled: ${time} are not a time`);
+    throw new CallError('INVALID_ARGUMENT', `${called(job)}: scheduled: ${time} is not a time`);
   }
   return Math.max(0, seconds * 1_000 + Math.ceil(nanos / 1e6));
 }

@@ -47,7 +47,7 @@ export class Producer {
       this.#rest();
     });
     call.stream.once('end', () => {
-      if (reader.partial) this.#fail(new CallError('INVALID_ARGUMENT', 'the stream ended within a message'));
+      if (reader.partial) this.#fail(new CallError('INVALID_ARGUMENT', 'the stream ended in the middle of a message'));
       else void this.#finish();
     });
     call.onDeadline(() => this.#fail(new CallError('DEADLINE_EXCEEDED', 'the deadline has passed')));
@@ -140,7 +140,7 @@ export class Producer {
     const { status, message, code } = statusOf(error);
     if (status === 'INTERNAL') this.context.log.error({ err: error }, 'a producer could not be served');
     const jobs = this.#accepted === 1 ? '1 job' : `${this.#accepted} jobs`;
-    this.call.end(status, `${message}; ${jobs} of this stream accepted before`, code);
+    this.call.end(status, `${message}; ${jobs} of this stream were accepted before`, code);
   }
 
   #settled(): Promise<void> {

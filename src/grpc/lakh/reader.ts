@@ -94,7 +94,7 @@ class Reader {
     const text = this.buffer.toString('utf8', start, end);
     // The decoder replaces invalid UTF-8; only then is the text checked again.
     if (text.includes('\ufffd') && !isUtf8(this.buffer.subarray(start, end)))
-      throw new CallError('INVALID_ARGUMENT', 'a text of the message is not UTF-8');
+      throw new CallError('INVALID_ARGUMENT', 'a string in the message is not valid UTF-8');
     return text;
   }
 
@@ -203,7 +203,7 @@ class ArgList {
 }
 
 function malformed(): CallError {
-  return new CallError('INVALID_ARGUMENT', 'the message is not a well-formed protocol buffer of this call');
+  return new CallError('INVALID_ARGUMENT', 'malformed protobuf message');
 }
 
 const LENGTH = 2;

@@ -24,8 +24,8 @@ export class Reporter {
   ) {
     const failed = (error: Error, count: number, givenUp: boolean) => {
       const fields = { err: error, queue, count };
-      if (givenUp) log.error(fields, 'reports could not be stored and are given up');
-      else log.warn(fields, 'reports could not be stored and are tried again');
+      if (givenUp) log.error(fields, 'reports could not be stored and are dropped');
+      else log.warn(fields, 'reports could not be stored and will be retried');
     };
     this.#settlements = new RetryingBatches({ send: (batch) => this.#settle(batch), failed });
     this.#reports = new RetryingBatches({

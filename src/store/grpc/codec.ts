@@ -1,31 +1,13 @@
 import { create } from '@bufbuild/protobuf';
-import {
-  type Duration,
-  durationFromMs,
-  durationMs,
-  type Timestamp,
-  timestampFromMs,
-  timestampMs,
-} from '@bufbuild/protobuf/wkt';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { CroreError } from '../../errors.js';
-import type {
-  Backoff,
-  Body,
-  Entry,
-  Job,
-  Keep,
-  Lease,
-  NewJob,
-  Spec,
-  State,
-  UniqueMode,
-  UniqueScope,
-} from '../../job/job.js';
-import { STATES } from '../../job/job.js';
-import { DEFAULT_SPEC, sharedSpec } from '../../job/spec.js';
+import { type Attempt, type AttemptError, describeError, readAttempts, writeAttempt } from '../../job/attempt.js';
+import { type Body, type Entry, type Job, type Lease, type NewJob, STATES, type State } from '../../job/job.js';
 import type { Outcome } from '../../job/transitions.js';
 import * as pb from '../../proto/crore/v1/job_pb.js';
 import type { Counts, Settlement } from '../store.js';
+import { fromSpec, toSpec } from './spec-codec.js';
+import { fromMs, fromTime, toMs, toTime } from './times.js';
 
 /** Converts the types of a store to messages and back: the only place that knows both. */
 
@@ -40,22 +22,6 @@ export function toBody(body: pb.Body | undefined): Body | undefined {
   return body?.kind.case === undefined ? undefined : body.kind.value;
 }
 
-export function fromMs(ms: number): Duration {
-  return durationFromMs(ms);
-}
-
-export function toMs(duration: Duration | undefined): number | undefined {
-  return duration && durationMs(duration);
-}
-
-export function fromTime(at: number | undefined): Timestamp | undefined {
-  return at === undefined ? undefined : timestampFromMs(at);
-}
-
-export function toTime(at: Timestamp | undefined): number | undefined {
-  return at && timestampMs(at);
-}
-
 export function fromState(state: State): pb.State {
   return STATES.indexOf(state) + 1;
 }
@@ -64,124 +30,6 @@ export function toState(state: pb.State): State {
   const known = STATES[state - 1];
   if (!known) throw new CroreError('BAD_OPTION', `state must be one of ${STATES.join(', ')}`);
   return known;
-}
-
-function fromBackoff(backoff: Backoff): pb.Backoff {
-  switch (backoff.kind) {
-    case 'fixed':
-      return create(pb.BackoffSchema, { kind: { case: 'fixed', value: { delay: fromMs(backoff.delay) } } });
-    case 'exponential': {
-      const { delay, factor, cap, jitter } = backoff;
-      const value = { delay: fromMs(delay), factor, cap: fromMs(cap), jitter };
-      return create(pb.BackoffSchema, { kind: { case: 'exponential', value } });
-    }
-    case 'quartic': {
-      const value = { base: fromMs(backoff.base), jitter: fromMs(backoff.jitter), cap: fromMs(backoff.cap) };
-      return create(pb.BackoffSchema, { kind: { case: 'quartic', value } });
-    }
-  }
-}
-
-/** In the form of the library's options, which fill in defaults for absent values. */
-export function toBackoff({ kind }: pb.Backoff): Backoff | undefined {
-  switch (kind.case) {
-    case 'fixed':
-      return { kind: 'fixed', delay: toMs(kind.value.delay) ?? 0 };
-    case 'exponential': {
-      const { delay, factor, cap, jitter } = kind.value;
-      return {
-        kind: 'exponential',
-        delay: toMs(delay) ?? 1_000,
-        factor: factor === 0 ? 2 : factor,
-        cap: toMs(cap) ?? 3_600_000,
-        jitter,
-      };
-    }
-    case 'quartic': {
-      const { base, jitter, cap } = kind.value;
-      return {
-        kind: 'quartic',
-        base: toMs(base) ?? 15_000,
-        jitter: toMs(jitter) ?? 30_000,
-        cap: toMs(cap) ?? 30 * 86_400_000,
-      };
-    }
-    default:
-      return undefined;
-  }
-}
-
-function fromKeep({ ms, count }: Keep): pb.Keep {
-  return create(pb.KeepSchema, { time: fromMs(ms), count: BigInt(count) });
-}
-
-function toKeep(keep: pb.Keep | undefined, fallback: Keep): Keep {
-  if (!keep) return fallback;
-  return {
-    ms: toMs(keep.time) ?? fallback.ms,
-    count: keep.count === undefined ? fallback.count : Number(keep.count),
-  };
-}
-
-export const MODES: readonly (UniqueMode | undefined)[] = [undefined, 'keep', 'extend', 'replace'];
-export const SCOPES: readonly (UniqueScope | undefined)[] = [undefined, 'waiting', 'alive', 'window'];
-
-/** Only the values that differ from the defaults; undefined for a job with default options. */
-export function fromSpec(spec: Spec): pb.JobOptions | undefined {
-  if (spec === DEFAULT_SPEC) return undefined;
-  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw } = spec;
-  return create(pb.JobOptionsSchema, {
-    attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
-    backoff: backoff === DEFAULT_SPEC.backoff ? undefined : fromBackoff(backoff),
-    reservation: reservation > 0 ? fromMs(reservation) : undefined,
-    expires: expires > 0 ? fromMs(expires) : undefined,
-    keep: keep.done === DEFAULT_SPEC.keep.done ? undefined : fromKeep(keep.done),
-    keepDead: keep.dead === DEFAULT_SPEC.keep.dead ? undefined : fromKeep(keep.dead),
-    headers: headers ?? {},
-    unique: unique && {
-      key: unique.key,
-      scope: SCOPES.indexOf(unique.scope),
-      ttl: unique.ttl > 0 ? fromMs(unique.ttl) : undefined,
-      mode: MODES.indexOf(unique.mode),
-    },
-    group,
-    needs: needs?.map(({ queue, id, on }) => ({
-      queue,
-      id,
-      on: on === 'finished' ? pb.NeedPolicy.FINISHED : pb.NeedPolicy.SUCCESS,
-    })),
-    raw: raw === true,
-  });
-}
-
-/** For a job from a store: its options were validated when it was added. */
-export function toSpec(options: pb.JobOptions | undefined, queue: string): Spec {
-  if (!options) return DEFAULT_SPEC;
-  const { attempts, backoff, reservation, expires, headers, group, unique, needs, raw } = options;
-  const done = toKeep(options.keep, DEFAULT_SPEC.keep.done);
-  const dead = toKeep(options.keepDead, DEFAULT_SPEC.keep.dead);
-  const kept = done === DEFAULT_SPEC.keep.done && dead === DEFAULT_SPEC.keep.dead;
-  return sharedSpec({
-    attempts: attempts ?? DEFAULT_SPEC.attempts,
-    backoff: (backoff && toBackoff(backoff)) ?? DEFAULT_SPEC.backoff,
-    reservation: toMs(reservation) ?? 0,
-    expires: toMs(expires) ?? 0,
-    keep: kept ? DEFAULT_SPEC.keep : { done, dead },
-    headers: Object.keys(headers).length > 0 ? headers : undefined,
-    group: group === '' ? undefined : group,
-    unique: unique && toUnique(unique),
-    needs: needs.length > 0 ? needs.map((need) => toNeed(need, queue)) : undefined,
-    raw: raw || undefined,
-  });
-}
-
-function toUnique({ key, scope, ttl, mode }: pb.Unique): NonNullable<Spec['unique']> {
-  const unique = { key, scope: SCOPES[scope] ?? 'alive', ttl: toMs(ttl) ?? 0 };
-  return MODES[mode] === undefined ? unique : { ...unique, mode: MODES[mode] };
-}
-
-function toNeed({ queue, id, on }: pb.Need, own: string): NonNullable<Spec['needs']>[number] {
-  return { queue: queue === '' ? own : queue, id, on: on === pb.NeedPolicy.FINISHED ? 'finished' : 'success' };
 }
 
 export function fromNewJob(job: NewJob): pb.NewJob {
@@ -196,6 +44,7 @@ export function fromNewJob(job: NewJob): pb.NewJob {
     time: time(),
     options: fromSpec(job.spec),
     replaceEnded: job.replaceEnded ?? false,
+    generatedId: job.spec.idWindow === undefined,
   });
 }
 
@@ -229,6 +78,7 @@ export function fromJob(job: Job): pb.Job {
     answered: job.answered,
     progress: job.progress,
     log: job.log,
+    attempts: readAttempts(job.attempts ?? '').map(fromAttempt),
     options: fromSpec(job.spec),
   });
 }
@@ -255,7 +105,37 @@ export function toJob(job: pb.Job): Job {
   if (job.answered) known.answered = true;
   if (job.progress !== undefined) known.progress = job.progress;
   if (job.log !== undefined) known.log = job.log;
+  if (job.attempts.length > 0) known.attempts = job.attempts.map((one) => writeAttempt(toAttempt(one))).join('');
   return known;
+}
+
+const ATTEMPT_OUTCOMES: readonly (Attempt['outcome'] | undefined)[] = [undefined, 'done', 'failed', 'crashed'];
+
+function fromAttempt({ attempt, outcome, startedAt, endedAt, worker, error }: Attempt): pb.Attempt {
+  return create(pb.AttemptSchema, {
+    attempt,
+    outcome: ATTEMPT_OUTCOMES.indexOf(outcome),
+    startedAt: fromTime(startedAt),
+    endedAt: fromTime(endedAt),
+    worker,
+    error,
+  });
+}
+
+function toAttempt({ attempt, outcome, startedAt, endedAt, worker, error }: pb.Attempt): Attempt {
+  return {
+    attempt,
+    outcome: ATTEMPT_OUTCOMES[outcome] ?? 'failed',
+    ...(startedAt ? { startedAt: toTime(startedAt) } : {}),
+    endedAt: toTime(endedAt) ?? 0,
+    ...(worker === '' ? {} : { worker }),
+    ...(error ? { error: toFailure(error) } : {}),
+  };
+}
+
+/** Bounded like the errors of our own workers. */
+export function toFailure({ name, message, stack, stderr }: pb.Failure): AttemptError {
+  return describeError(Object.assign(new Error(message), { name, stack: stack || undefined, stderr }));
 }
 
 export function fromLease({ worker, token, id }: Lease): pb.Lease {
@@ -320,36 +200,41 @@ export function toMove(move: pb.Move | undefined): Outcome {
     case 'cancelled':
       return { to: 'cancelled', ...counts, error: to.value.error };
     default:
-      throw new CroreError('BAD_OPTION', 'a settlement says nothing about what becomes of its job');
+      throw new CroreError('BAD_OPTION', 'a settlement has no outcome');
   }
 }
 
-export function fromSettlement({ lease, outcome: move, spec, priority, record }: Settlement): pb.Settlement {
+export function fromSettlement({ lease, outcome: move, spec, priority, record, attempt }: Settlement): pb.Settlement {
+  const [ended] = readAttempts(attempt ?? '');
   return create(pb.SettlementSchema, {
     lease: fromLease(lease),
     move: fromMove(move),
     options: fromSpec(spec),
     priority,
     record: record && fromNewJob(record),
+    attempt: ended && fromAttempt(ended),
   });
 }
 
 export function toSettlement(settlement: pb.Settlement, queue: string): Settlement {
-  const { lease, move, options, priority, record } = settlement;
+  const { lease, move, options, priority, record, attempt } = settlement;
   return {
     lease: toLease(lease),
     outcome: toMove(move),
     spec: toSpec(options, queue),
     priority,
     record: record && toRecord(record, queue),
+    attempt: attempt && writeAttempt(toAttempt(attempt)),
   };
 }
 
 export function fromCounts(counts: Counts): pb.Counts {
   const all = Object.fromEntries(STATES.map((state) => [state, BigInt(counts[state])]));
-  return create(pb.CountsSchema, all);
+  return create(pb.CountsSchema, { ...all, droppedDead: BigInt(counts.droppedDead ?? 0) });
 }
 
 export function toCounts(counts: pb.Counts | undefined): Counts {
-  return Object.fromEntries(STATES.map((state) => [state, Number(counts?.[state] ?? 0)])) as Counts;
+  const known = Object.fromEntries(STATES.map((state) => [state, Number(counts?.[state] ?? 0)])) as Counts;
+  const droppedDead = Number(counts?.droppedDead ?? 0);
+  return droppedDead > 0 ? { ...known, droppedDead } : known;
 }

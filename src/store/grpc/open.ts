@@ -7,9 +7,9 @@ import { redactUrl } from '../../redact.js';
 import type { OpenStoreOptions } from '../open.js';
 import type { Store } from '../store.js';
 import type { StoreUrl } from '../url.js';
-import { toTime } from './codec.js';
 import { translate } from './failure.js';
 import { GrpcStore } from './store.js';
+import { toTime } from './times.js';
 
 const LARGEST = 80 * 1024 * 1024;
 const PING = 10_000;
@@ -57,6 +57,6 @@ function pem(file: string | undefined): Buffer | undefined {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new CroreError('BAD_URL', `${file} cannot be read: ${(error as Error).message.split(',')[0]}`);
+    throw new CroreError('BAD_URL', `cannot read ${file}: ${(error as Error).message.split(',')[0]}`);
   }
 }

@@ -7,7 +7,7 @@ import type {
   QueueLimits as WireLimits,
 } from '../../proto/crore/v1/crore_pb.js';
 import type { EventPage, EventType, NewSchedule, QueueLimits, Rate, Schedule } from '../store.js';
-import { fromMs, fromTime, toMs, toTime } from './codec.js';
+import { fromMs, fromTime, toMs, toTime } from './times.js';
 
 /** Converts limits, schedules and events to messages and back. */
 

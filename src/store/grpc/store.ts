@@ -31,22 +31,11 @@ import {
   type WorkerInfo,
   type WorkerSession,
 } from '../store.js';
-import {
-  fromLease,
-  fromMs,
-  fromNewJob,
-  fromSettlement,
-  fromState,
-  fromTime,
-  toCounts,
-  toEntry,
-  toJob,
-  toLease,
-  toTime,
-} from './codec.js';
+import { fromLease, fromNewJob, fromSettlement, fromState, toCounts, toEntry, toJob, toLease } from './codec.js';
 import { translate } from './failure.js';
 import { fromLimits, fromSchedule, toEvents, toLimits, toSchedule } from './schedule-codec.js';
 import { Signals } from './signals.js';
+import { fromMs, fromTime, toTime } from './times.js';
 
 export interface GrpcStoreOptions {
   client: Client<typeof Crore>;
@@ -167,8 +156,8 @@ export class GrpcStore implements Store {
     return (await this.#call((options) => this.#client.heartbeat(request, options))).value.alive;
   }
 
-  async leave(queue: string, worker: string): Promise<void> {
-    await this.#call((options) => this.#client.leave({ queue, worker }, options));
+  async leave(queue: string, worker: string, onlyIfExpired = false): Promise<void> {
+    await this.#call((options) => this.#client.leave({ queue, worker, onlyIfExpired }, options));
   }
 
   async leasesOf(queue: string, worker: string): Promise<Lease[]> {
@@ -182,7 +171,8 @@ export class GrpcStore implements Store {
     const lost = value.lost.map(
       ({ entry, reservation }): LostEntry => ({ ...toEntry(entry!), why: reservation ? 'reservation' : 'worker' }),
     );
-    return { lost, more: value.more };
+    const droppedDead = Number(value.droppedDead);
+    return { lost, more: value.more, ...(droppedDead > 0 ? { droppedDead } : {}) };
   }
 
   async get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
@@ -190,7 +180,8 @@ export class GrpcStore implements Store {
     while (jobs.length < ids.length) {
       const rest = ids.slice(jobs.length);
       const { value } = await this.#call((options) => this.#client.get({ queue, ids: rest }, options));
-      if (value.found.length === 0) throw new CroreError('STORE_UNREACHABLE', 'the server tells nothing about a job');
+      if (value.found.length === 0)
+        throw new CroreError('STORE_UNREACHABLE', 'the server did not return the requested jobs');
       jobs.push(...value.found.map(({ job }) => job && toJob(job)));
     }
     return jobs;
@@ -332,7 +323,7 @@ export class GrpcStore implements Store {
         const timeoutMs = Math.max(1, Math.ceil(deadline - performance.now()));
         return { value: await work({ timeoutMs }), repeated };
       } catch (error) {
-        if (this.#closed) throw new CroreError('CLOSED', 'the connection was closed meanwhile', { cause: error });
+        if (this.#closed) throw new CroreError('CLOSED', 'the connection was closed during the call', { cause: error });
         const failure = translate(error, shown);
         if (!failure.again) throw failure.error;
         if (!again && failure.lost) throw new CroreError('STORE_UNCERTAIN', failure.error.message, { cause: error });

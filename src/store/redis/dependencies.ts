@@ -1,8 +1,11 @@
-import type { NewJob } from '../../job/job.js';
-import type { Arg, RedisClient, Reply } from './connection/client.js';
-import type { Keys } from './keys.js';
+import { isTerminal, type NewJob, type Spec } from '../../job/job.js';
+import type { Arg } from './connection/client.js';
+import { get } from './reads.js';
+import type { View } from './view.js';
 
 const NUL = '\0';
+/** Holds the record of a job that somebody waited for: see kept_records.lua. */
+const WAITER = '@';
 /** Maximum number of dependencies per script. */
 const PAGE = 500;
 /** Maximum number of message batches per call; the next sweep delivers the rest. */
@@ -22,14 +25,11 @@ interface Dependency {
  */
 export class Dependencies {
   readonly #cursors = new Map<string, string>();
+  readonly #keptCursors = new Map<string, string>();
   /** Queues whose outbox this process is draining, and whether another call has requested it again. */
   readonly #draining = new Map<string, boolean>();
 
-  constructor(
-    private readonly client: RedisClient,
-    private readonly keys: Keys,
-    private readonly now: () => string,
-  ) {}
+  constructor(private readonly view: View) {}
 
   /** The dependencies of these jobs on other queues. */
   foreign(queue: string, jobs: readonly NewJob[]): Dependency[] {
@@ -43,14 +43,17 @@ export class Dependencies {
     return edges;
   }
 
-  /** Writes the upstream half of each dependency; returns the upstream job's state, or `missing`. */
-  async link(edges: readonly Dependency[]): Promise<string[]> {
+  /**
+   * Writes the upstream half of each dependency; returns the upstream job's state, or `missing`. Dependents that are new
+   * need a record, others may depend on a job that has been removed since.
+   */
+  async link(edges: readonly Dependency[], areNew = false): Promise<string[]> {
     const states: string[] = new Array(edges.length).fill('missing');
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.upQueue)) {
       for (const page of pagesOf(indexes)) {
-        const args: Arg[] = [this.now()];
+        const args: Arg[] = [this.view.time(), areNew ? '1' : '0'];
         for (const i of page) args.push(edges[i]!.upId, `${edges[i]!.downQueue}${NUL}${edges[i]!.downId}`);
-        const reply = (await this.#run('link_dependents', queue, args)) as Buffer[];
+        const reply = (await this.view.run('link_dependents', queue, args)).reply as Buffer[];
         page.forEach((i, k) => {
           states[i] = reply[k]!.toString();
         });
@@ -67,9 +70,9 @@ export class Dependencies {
     const flagged: string[] = [];
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.downQueue)) {
       for (const page of pagesOf(indexes)) {
-        const args: Arg[] = [this.now()];
+        const args: Arg[] = [this.view.time()];
         for (const i of page) args.push(edges[i]!.downId, `${edges[i]!.upQueue}${NUL}${edges[i]!.upId}`, stateOf(i));
-        if ((await this.#run('deliver_ends', queue, args)) === 1) flagged.push(queue);
+        if ((await this.view.run('deliver_ends', queue, args)).reply === 1) flagged.push(queue);
       }
     }
     return flagged;
@@ -122,10 +125,8 @@ export class Dependencies {
    * left.
    */
   async #deliverBatch(queue: string, delivered: Arg[], pending: Set<string>): Promise<Arg[] | undefined> {
-    const [left, ...messages] = (await this.#run('drain_outbox', queue, [this.now(), ...delivered])) as [
-      number,
-      ...Buffer[],
-    ];
+    const [left, ...messages] = (await this.view.run('drain_outbox', queue, [this.view.time(), ...delivered]))
+      .reply as [number, ...Buffer[]];
     if (left === 0) return undefined;
     const edges: Dependency[] = [];
     const states: string[] = [];
@@ -145,23 +146,63 @@ export class Dependencies {
 
   /** Checks some blocked jobs again: a process may have died between writing the two halves of a dependency. */
   async recheck(queue: string): Promise<void> {
-    const cursor = this.#cursors.get(queue) ?? '0';
-    const edgesKey = `${this.keys.queue(queue).stem}edges`;
-    const [next, fields] = (await this.client.call('HSCAN', edgesKey, cursor, 'COUNT', '100')) as [Buffer, Buffer[]];
-    if (next.toString() === '0') this.#cursors.delete(queue);
-    else this.#cursors.set(queue, next.toString());
     const edges: Dependency[] = [];
-    for (let i = 0; i < fields.length; i += 2) {
-      const [downId, rest] = splitOnce(fields[i]!.toString());
+    for (const field of await this.#someFields(queue, 'edges', this.#cursors)) {
+      const [downId, rest] = splitOnce(field);
       const [upQueue, upId] = splitOnce(rest);
       if (upQueue !== '') edges.push({ downQueue: queue, downId, upQueue, upId });
     }
     await this.settle(edges);
   }
 
-  async #run(name: 'link_dependents' | 'deliver_ends' | 'drain_outbox', queue: string, args: Arg[]): Promise<Reply> {
-    const { list, stem } = this.keys.queue(queue);
-    return (await this.client.run(name, [list, stem], args)).reply;
+  /** These jobs have ended: the records of their upstream jobs in other queues need not be kept for them. */
+  release(queue: string, ended: readonly { id: string; spec: Spec }[]): void {
+    const edges = ended.flatMap(({ id, spec }) =>
+      (spec.needs ?? [])
+        .filter((need) => need.queue !== queue)
+        .map((need) => ({ downQueue: queue, downId: id, upQueue: need.queue, upId: need.id })),
+    );
+    if (edges.length > 0) this.#release(edges).catch(() => {}); // a sweep does it then
+  }
+
+  /** Checks some kept records again: a process may have died before it released them, or before it added the dependent. */
+  async recheckKept(queue: string): Promise<void> {
+    const edges: Dependency[] = [];
+    for (const field of await this.#someFields(queue, 'kept_by', this.#keptCursors)) {
+      const [upId, holder] = splitOnce(field);
+      if (holder === WAITER || holder.startsWith(NUL)) continue;
+      const [downQueue, downId] = splitOnce(holder);
+      edges.push({ downQueue, downId, upQueue: queue, upId });
+    }
+    for (const [downQueue, indexes] of groupBy(edges, (edge) => edge.downQueue)) {
+      const jobs = await get(
+        this.view,
+        downQueue,
+        indexes.map((i) => edges[i]!.downId),
+      );
+      const over = indexes.filter((_index, k) => !jobs[k] || isTerminal(jobs[k].state));
+      await this.#release(over.map((i) => edges[i]!));
+    }
+  }
+
+  async #release(edges: readonly Dependency[]): Promise<void> {
+    for (const [queue, indexes] of groupBy(edges, (edge) => edge.upQueue)) {
+      for (const page of pagesOf(indexes)) {
+        const args: Arg[] = [this.view.time()];
+        for (const i of page) args.push(edges[i]!.upId, `${edges[i]!.downQueue}${NUL}${edges[i]!.downId}`);
+        await this.view.run('release_kept', queue, args);
+      }
+    }
+  }
+
+  /** About a hundred fields of a hash; the next call continues after them. */
+  async #someFields(queue: string, name: string, cursors: Map<string, string>): Promise<string[]> {
+    const key = `${this.view.keys.queue(queue).stem}${name}`;
+    const cursor = cursors.get(queue) ?? '0';
+    const [next, flat] = (await this.view.client.call('HSCAN', key, cursor, 'COUNT', '100')) as [Buffer, Buffer[]];
+    if (next.toString() === '0') cursors.delete(queue);
+    else cursors.set(queue, next.toString());
+    return flat.filter((_item, i) => i % 2 === 0).map((field) => field.toString());
   }
 }
 

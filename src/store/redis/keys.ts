@@ -15,7 +15,7 @@ export class Keys {
 
   constructor(readonly prefix: string) {
     if (prefix === '' || /[{}\0]/.test(prefix)) {
-      throw new CroreError('BAD_URL', `prefix '${prefix}' must not be empty nor hold braces or NUL`);
+      throw new CroreError('BAD_URL', `prefix '${prefix}' must not be empty or contain braces or NUL`);
     }
   }
 

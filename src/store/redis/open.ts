@@ -5,8 +5,8 @@ import { fromGiven, fromUrl, type GivenClients, type RedisUrl, type Source } fro
 import { Keys } from './keys.js';
 import { RedisStore } from './store.js';
 
-/** The storage format this code writes; a store with a newer format is refused. */
-export const FORMAT = 1;
+/** The storage format this code writes; a store with a newer format is refused, an older one is read. 2: done jobs keep their last run. */
+export const FORMAT = 2;
 const OLDEST = 6.2;
 
 export interface OpenRedisOptions {
@@ -49,22 +49,19 @@ async function openSource(
 
 async function checkFormat(client: RedisClient, keys: Keys): Promise<void> {
   const stored = await client.call('GET', keys.format);
-  if (stored === null) await writeFormat(client, keys);
-  const found = stored === null ? FORMAT : Number(String(stored));
+  const found = stored === null ? 0 : Number(String(stored));
+  if (Number.isInteger(found) && found < FORMAT) await writeFormat(client, keys);
   if (Number.isInteger(found) && found > FORMAT) {
     throw new CroreError(
       'STORE_NEWER',
-      `${client.shown} has format ${found}, this Crore knows ${FORMAT}: upgrade Crore`,
+      `${client.shown} has format ${found}, this version of Crore supports ${FORMAT}: upgrade Crore`,
     );
   }
 }
 
-/**
- * A server that is out of memory holds none of our data, or the format would be stored already: callers get an error
- * when they add something.
- */
+/** A server that is out of memory gets the number when there is room: the next process that opens the store tries again. */
 async function writeFormat(client: RedisClient, keys: Keys): Promise<void> {
-  await client.call('SETNX', keys.format, String(FORMAT)).catch((error: CroreError) => {
+  await client.call('SET', keys.format, String(FORMAT)).catch((error: CroreError) => {
     if (error.code !== 'STORE_FULL') throw error;
   });
 }

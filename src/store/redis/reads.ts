@@ -1,27 +1,20 @@
 import { type Job, STATES, type State } from '../../job/job.js';
-import type { Counts, EventPage, EventType, JobPage, ListOptions, StoredEvent, WorkerInfo } from '../store.js';
-import type { Arg, RedisClient, Reply } from './connection/client.js';
-import type { Keys } from './keys.js';
+import type { Counts, JobPage, ListOptions, WorkerInfo } from '../store.js';
+import type { Arg, Reply } from './connection/client.js';
 import { type FoundLease, walkLeases } from './leases.js';
 import { decodeJob } from './records/codec.js';
-
-/** What read operations need. */
-export interface View {
-  client: RedisClient;
-  keys: Keys;
-  /** The time in the form that scripts take. */
-  time: () => string;
-}
+import { text, type View } from './view.js';
 
 export async function get(view: View, queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
   if (ids.length === 0) return [];
   const flat = (await run(view, 'get', queue, ids)) as (Buffer | null)[];
   return ids.map((id, i) => {
-    const [record, state, found, progress, log] = flat.slice(5 * i, 5 * i + 5);
+    const [record, state, found, progress, log, attempts] = flat.slice(6 * i, 6 * i + 6);
     if (!record) return undefined;
     const job = decodeJob(queue, id, record, found ?? null, text(state!) as State);
     if (progress) job.progress = progress.toString();
     if (log) job.log = log.toString();
+    if (attempts) job.attempts = attempts.toString();
     return job;
   });
 }
@@ -43,7 +36,9 @@ export async function list(view: View, queue: string, options: ListOptions): Pro
 
 export async function count(view: View, queue: string): Promise<Counts> {
   const counts = (await run(view, 'count', queue, [])) as number[];
-  return Object.fromEntries(STATES.map((state, i) => [state, counts[i]])) as Counts;
+  const found = Object.fromEntries(STATES.map((state, i) => [state, counts[i]])) as Counts;
+  const dropped = counts[STATES.length]!;
+  return dropped > 0 ? { ...found, droppedDead: dropped } : found;
 }
 
 export async function queues({ client, keys }: View): Promise<string[]> {
@@ -79,21 +74,6 @@ export async function leasesOf(view: View, queue: string, wanted: (worker: strin
   return found;
 }
 
-export function readEvents([gap, ...fields]: Reply[]): EventPage {
-  const events: StoredEvent[] = [];
-  for (let i = 0; i < fields.length; i += 5) {
-    const [position, type, id, at, info] = fields.slice(i, i + 5).map(text) as [
-      string,
-      EventType,
-      string,
-      string,
-      string,
-    ];
-    events.push({ position, type, id, at: Number(at), info });
-  }
-  return { gap: gap === 1, events };
-}
-
 /** Which of these sessions want their raw tasks returned unchanged. */
 export async function rawSessions({ client, keys }: View, queue: string, names: string[]): Promise<Set<string>> {
   if (names.length === 0) return new Set();
@@ -101,11 +81,6 @@ export async function rawSessions({ client, keys }: View, queue: string, names: 
   return new Set(names.filter((_name, i) => flags[i] === 1));
 }
 
-export function text(reply: Reply): string {
-  return reply === null ? '' : String(reply);
-}
-
 async function run(view: View, name: 'get' | 'list' | 'count', queue: string, args: readonly Arg[]): Promise<Reply> {
-  const { list: key, stem } = view.keys.queue(queue);
-  return (await view.client.run(name, [key, stem], [view.time(), ...args])).reply;
+  return (await view.run(name, queue, [view.time(), ...args])).reply;
 }

@@ -1,5 +1,5 @@
 import { WORKER_REGISTRY } from '../raw-store.js';
-import type { View } from './reads.js';
+import type { View } from './view.js';
 
 /** A process registers a queue that it uses this often, in milliseconds. */
 const RENEWED = 15_000;
@@ -41,13 +41,11 @@ export class Registry {
   }
 
   async #retire(queue: string, onlyLook: boolean): Promise<boolean> {
-    const { client, keys, time } = this.view;
-    const { list, stem } = keys.queue(queue);
-    return (await client.run('retire', [list, stem], [time(), onlyLook ? '1' : '0'])).reply === 1;
+    return (await this.view.run('retire', queue, [this.view.time(), onlyLook ? '1' : '0'])).reply === 1;
   }
 
   async #run(name: 'register' | 'unregister', args: string[]): Promise<boolean> {
-    const { client, keys, time } = this.view;
-    return (await client.run(name, keys.registry, [time(), ...args])).reply === 1;
+    const { client, keys } = this.view;
+    return (await client.run(name, keys.registry, [this.view.time(), ...args])).reply === 1;
   }
 }

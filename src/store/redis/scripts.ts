@@ -40,6 +40,7 @@ export type ScriptName =
   | 'record_events'
   | 'record_progress'
   | 'register'
+  | 'release_kept'
   | 'remove'
   | 'remove_schedule'
   | 'remove_tasks'

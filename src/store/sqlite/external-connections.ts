@@ -32,14 +32,17 @@ export class ExternalConnections {
   /** The jobs exist if and only if the transaction of `connection` commits. */
   add(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity, now: number): AddOutcome[] {
     if (this.path === undefined) {
-      throw new CroreError('STORE_UNSUPPORTED', `addIn: ${this.shown} is in memory, where no other connection can go`);
+      throw new CroreError(
+        'STORE_UNSUPPORTED',
+        `addIn: ${this.shown} is in memory and cannot be shared with another connection`,
+      );
     }
     try {
       const external = this.#external(connection, this.path);
       return external.db.atomically(() => {
         this.#check(external);
         const outcomes = add(external.tables, external.tables.ensure(queue), jobs, limits, now);
-        external.tables.eventful.clear(); // listeners are notified as for any external commit
+        external.tables.queuesWithNewEvents.clear(); // listeners are notified as for any external commit
         return outcomes;
       });
     } catch (error) {
@@ -56,7 +59,7 @@ export class ExternalConnections {
       const other = file === '' ? 'a database in memory' : file;
       throw new CroreError(
         'BAD_OPTION',
-        `addIn: the connection is to ${other}, the queue lives in ${path}; across files use an outbox`,
+        `addIn: the connection is to ${other}, the queue is in ${path}; across files use an outbox`,
       );
     }
     const external = { db, tables: new Tables(db), trusted: false };
@@ -73,13 +76,16 @@ export class ExternalConnections {
     const version = pragma('user_version');
     if (version !== FORMAT || pragma('application_id') !== APPLICATION_ID) {
       const code = version > FORMAT ? 'STORE_NEWER' : 'STORE_UNSUPPORTED';
-      throw new CroreError(code, `addIn: ${this.shown} has format ${version}, this Crore knows ${FORMAT}`);
+      throw new CroreError(
+        code,
+        `addIn: ${this.shown} has format ${version}, this version of Crore supports ${FORMAT}`,
+      );
     }
     const shadow = external.tables.sql(SHADOWS).get();
     if (shadow) {
       throw new CroreError(
         'BAD_OPTION',
-        `addIn: a temporary table '${shadow.name}' of the connection hides Crore's own`,
+        `addIn: a temporary table '${shadow.name}' of the connection hides the table of Crore`,
       );
     }
   }
@@ -98,7 +104,7 @@ export class ExternalConnections {
     this.own.exec('ROLLBACK');
     throw new CroreError(
       'STORE_UNSUPPORTED',
-      `addIn: the connection to ${this.shown} belongs to another copy of SQLite than Crore's in this process, and the two do not see each other's locks; open it with the library that Crore uses (node:sqlite or @photostructure/sqlite), or use an outbox in a file of its own`,
+      `addIn: the connection to ${this.shown} uses another copy of SQLite in this process than Crore, and the two do not see each other's locks; open it with the library that Crore uses (node:sqlite or @photostructure/sqlite), or use an outbox in a file of its own`,
     );
   }
 }

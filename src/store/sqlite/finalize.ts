@@ -1,7 +1,8 @@
-import type { Spec, Terminal } from '../../job/job.js';
+import { type Keep, type Spec, STATES, type Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
 import type { Value } from './file/driver.js';
-import { QueueCounters, S, sizeOf, type Tables } from './tables.js';
+import { HIDDEN, isAnyNeeded, isNeeded, keepAwaited, releaseNeeds } from './kept-records.js';
+import { CountersByQueue, type QueueCounters, RAN, S, sizeOf, type Tables } from './tables.js';
 
 /** The consequences of a job's end: its record is kept or removed, its unique key freed, its dependents notified. */
 
@@ -15,43 +16,54 @@ export interface JobEnd {
   outcome: Value;
 }
 
-/** Keeps or removes the record. The caller has already adjusted the count of the previous state. */
+/** Keeps, hides or removes the record. The caller has already adjusted the count of the previous state. */
 export function closeJob(tables: Tables, counters: QueueCounters, now: number, ending: JobEnd): void {
+  keepAwaited(tables, counters.queue, now, [ending]);
   const keep = keepOf(ending.spec, ending.state);
-  if (keep.ms > 0 && keep.count > 0) {
+  const isKept = keep.ms > 0 && keep.count > 0;
+  if (isKept || isNeeded(tables, ending.n)) {
+    const { n, state, attempt, crashes, outcome } = ending;
     tables
       .sql(
-        `UPDATE jobs SET state = ?, attempt = ?, crashes = ?, at = ?, until = ?, outcome = ?, worker = NULL, token = NULL
-         WHERE n = ?`,
+        `UPDATE jobs SET state = ?, attempt = ?, crashes = ?, ran = ${RAN}, at = ?, until = ?, outcome = ?,
+         worker = NULL, token = NULL WHERE n = ?`,
       )
-      .run(S[ending.state], ending.attempt, ending.crashes, now, now + keep.ms, ending.outcome, ending.n);
-    counters.add(ending.state, 1);
+      .run(S[state], attempt, crashes, now, isKept ? now + keep.ms : HIDDEN, outcome, n);
+    if (isKept) counters.add(state, 1);
   } else {
-    tables.sql('DELETE FROM jobs WHERE n = ?').run(ending.n);
-    if (hasNotes(tables)) tables.sql('DELETE FROM notes WHERE n = ?').run(ending.n);
+    deleteJob(tables, ending.n);
   }
-  const { unique } = ending.spec;
+  const { unique, idWindow } = ending.spec;
   if (unique && unique.scope !== 'window') freeUniqueKey(tables, counters.queue, unique.key, ending.id);
+  if (idWindow) rememberIds(tables, counters.queue, [ending.id], now + idWindow);
+}
+
+/** Ids that were chosen by their producers stay taken for a while, even if the records are dropped. */
+export function rememberIds(tables: Tables, queue: number, ids: readonly string[], until: number): void {
+  tables
+    .sql('INSERT OR REPLACE INTO ended_ids (queue, id, until) SELECT ?, value, ? FROM json_each(?)')
+    .run(queue, until, JSON.stringify(ids));
 }
 
 export function freeUniqueKey(tables: Tables, queue: number, key: string, id: string): void {
   tables.sql('DELETE FROM keys WHERE queue = ? AND key = ? AND id = ?').run(queue, key, id);
 }
 
-/** Removes the oldest records of a state beyond `count`. */
-export function dropOldest(tables: Tables, counters: QueueCounters, state: Terminal, count: number): void {
-  const over = Math.min(counters.get(state) - count, 1_000);
+/** A done job is not dropped for its number within this many ms of its end: somebody may be about to ask for its result. */
+const YOUNG = 5_000;
+
+/** Drops the oldest records of a state beyond `keep.count`. */
+export function dropOldest(tables: Tables, counters: QueueCounters, state: Terminal, keep: Keep, now: number): void {
+  const over = Math.min(counters.get(state) - keep.count, 1_000);
   if (over <= 0) return;
-  dropRecords(
-    tables,
-    counters,
-    state,
-    'SELECT n FROM jobs WHERE queue = ? AND state = ? AND state > 3 ORDER BY until, n LIMIT ?',
-    [counters.queue, S[state], over],
-  );
+  const last = state === 'done' ? now + keep.ms - YOUNG : HIDDEN - 1;
+  const select =
+    'SELECT n FROM jobs WHERE queue = ? AND state = ? AND state > 3 AND until <= ? ORDER BY until, n LIMIT ?';
+  const dropped = dropRecords(tables, counters, state, select, [counters.queue, S[state], last, over]);
+  if (state === 'dead') counters.add('dropped', dropped);
 }
 
-/** Removes the records that `select` returns; returns how many. */
+/** Drops the records that `select` returns, or hides those that somebody needs; returns how many there were. */
 export function dropRecords(
   tables: Tables,
   counters: QueueCounters,
@@ -59,51 +71,60 @@ export function dropRecords(
   select: string,
   values: Value[],
 ): number {
+  const dropped = isAnyNeeded(tables) ? dropEach(tables, select, values) : dropAll(tables, select, values);
+  counters.add(state, -dropped);
+  return dropped;
+}
+
+function dropAll(tables: Tables, select: string, values: Value[]): number {
   if (hasNotes(tables)) tables.sql(`DELETE FROM notes WHERE n IN (${select})`).run(...values);
-  const gone = Number(tables.sql(`DELETE FROM jobs WHERE n IN (${select})`).run(...values).changes);
-  counters.add(state, -gone);
-  return gone;
+  return Number(tables.sql(`DELETE FROM jobs WHERE n IN (${select})`).run(...values).changes);
+}
+
+function dropEach(tables: Tables, select: string, values: Value[]): number {
+  const rows = tables.sql(select).all(...values) as { n: number }[];
+  const hide = tables.sql(`UPDATE jobs SET until = ${HIDDEN} WHERE n = ?`);
+  for (const { n } of rows) {
+    if (isNeeded(tables, n)) hide.run(n);
+    else deleteJob(tables, n);
+  }
+  return rows.length;
+}
+
+/** Removes the record of an ended job, even if somebody needs it, and frees its id; returns whether there was one. */
+export function removeEnded(tables: Tables, counters: QueueCounters, id: string): boolean {
+  tables.sql('DELETE FROM ended_ids WHERE queue = ? AND id = ?').run(counters.queue, id);
+  const row = tables
+    .sql('SELECT n, state, until FROM jobs WHERE queue = ? AND id = ? AND state > 3')
+    .get(counters.queue, id);
+  if (!row) return false;
+  deleteJob(tables, row.n as number);
+  tables.sql('DELETE FROM needed WHERE up = ?').run(row.n!);
+  if (row.until !== HIDDEN) counters.add(STATES[row.state as number]!, -1);
+  return true;
+}
+
+function deleteJob(tables: Tables, n: number): void {
+  tables.sql('DELETE FROM jobs WHERE n = ?').run(n);
+  if (hasNotes(tables)) tables.sql('DELETE FROM notes WHERE n = ?').run(n);
 }
 
 export function hasNotes(tables: Tables): boolean {
   return tables.sql('SELECT 1 FROM notes LIMIT 1').get() !== undefined;
 }
 
-/** The counters of each queue involved in a call, as dependents may be in any queue. */
-class Tallies {
-  readonly #all = new Map<number, QueueCounters>();
-
-  constructor(
-    private readonly tables: Tables,
-    own: QueueCounters,
-  ) {
-    this.#all.set(own.queue, own);
-  }
-
-  of(queue: number): QueueCounters {
-    const known = this.#all.get(queue);
-    if (known) return known;
-    const counters = new QueueCounters(this.tables, queue);
-    this.#all.set(queue, counters);
-    return counters;
-  }
-
-  writeOthers(own: QueueCounters): void {
-    for (const counters of this.#all.values()) if (counters !== own) counters.write();
-  }
-}
-
 /**
  * Notifies the dependents of ended jobs, and their own dependents if that ends them too. Returns queues with new work.
  */
-export function tellDependents(
+export function notifyDependents(
   tables: Tables,
   own: QueueCounters,
   now: number,
   ended: { n: number; id: string; state: Terminal }[],
 ): number[] {
-  if (!tables.sql('SELECT 1 FROM edges LIMIT 1').get()) return [];
-  const tallies = new Tallies(tables, own);
+  const needy = isAnyNeeded(tables);
+  if (!needy && !tables.sql('SELECT 1 FROM edges LIMIT 1').get()) return [];
+  const all = new CountersByQueue(tables, own);
   const woken = new Set<number>();
   const work = [...ended];
   for (let i = 0; i < work.length; i++) {
@@ -116,7 +137,7 @@ export function tellDependents(
       .all(next.n);
     tables.sql('DELETE FROM edges WHERE up = ?').run(next.n);
     for (const row of rows) {
-      const counters = tallies.of(row.queue as number);
+      const counters = all.of(row.queue as number);
       const n = row.down as number;
       if (next.state !== 'done' && row.policy === 'success') {
         tables.sql('DELETE FROM edges WHERE down = ?').run(n);
@@ -135,7 +156,8 @@ export function tellDependents(
       }
     }
   }
-  tallies.writeOthers(own);
+  if (needy) releaseNeeds(tables, work);
+  all.writeOthers();
   return [...woken];
 }
 

@@ -2,7 +2,7 @@ import { STATES } from '../../job/job.js';
 import type { Tables } from './tables.js';
 
 /** Tables that may refer to a queue, besides its counters, which cover jobs and tasks. */
-const USED_IN = ['sessions', 'keys', 'seals', 'events', 'marks', 'schedules', 'news'];
+const USED_IN = ['sessions', 'keys', 'seals', 'events', 'marks', 'schedules', 'news', 'ended_ids'];
 const EMPTY = ['tasks', ...STATES].map((counter) => `${counter} = 0`).join(' AND ');
 
 /** Removes a queue that is empty and has no workers and no settings. */
@@ -12,6 +12,6 @@ export function forgetUnused(tables: Tables, queue: number, now: number): void {
     .get(queue, now);
   if (!idle) return;
   for (const table of USED_IN) if (tables.sql(`SELECT 1 FROM ${table} WHERE queue = ? LIMIT 1`).get(queue)) return;
-  tables.sql('DELETE FROM groups WHERE queue = ?').run(queue);
+  for (const table of ['groups', 'awaited']) tables.sql(`DELETE FROM ${table} WHERE queue = ?`).run(queue);
   tables.sql('DELETE FROM queues WHERE n = ?').run(queue);
 }

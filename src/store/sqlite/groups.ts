@@ -42,7 +42,7 @@ export class Groups {
     group.waiting += 1;
     this.counters.add('grouped', 1);
     this.#changed.add(group);
-    if (group.shelf === SHELF.none) this.#seat(group);
+    if (group.shelf === SHELF.none) this.#place(group);
   }
 
   /** A ready job of the group is gone. A group with nothing waiting stays in the rotation until its turn comes. */
@@ -64,7 +64,7 @@ export class Groups {
     if (!group) return;
     group.holds = Math.max(0, group.holds - count);
     this.#changed.add(group);
-    if (group.shelf === SHELF.full) this.#seat(group);
+    if (group.shelf === SHELF.full) this.#place(group);
   }
 
   /**
@@ -83,7 +83,7 @@ export class Groups {
       const count = given.get(group) ?? 0;
       const most = this.#mayGive(group);
       if (count >= most) {
-        this.#seat(group);
+        this.#place(group);
         continue;
       }
       given.set(group, count + 1);
@@ -98,9 +98,9 @@ export class Groups {
       taken.set(group, all.splice(0, count));
     }
     const waiting = new Set(again.slice(head));
-    for (const group of given.keys()) if (!waiting.has(group)) this.#seat(group);
+    for (const group of given.keys()) if (!waiting.has(group)) this.#place(group);
     // Groups that may start more jobs go behind all others, in the order of their turns.
-    for (const group of waiting) this.#seat(group);
+    for (const group of waiting) this.#place(group);
     return order.map((group) => taken.get(group)!.shift()!);
   }
 
@@ -125,7 +125,7 @@ export class Groups {
   reopen(): void {
     this.flush();
     const due = this.#select('shelf = 3 AND rests <= ? ORDER BY rests, name LIMIT 1000', this.now);
-    for (const group of due) this.#seat(group);
+    for (const group of due) this.#place(group);
   }
 
   /** When the next group that waits for its rate may start jobs, if there is one. */
@@ -143,7 +143,7 @@ export class Groups {
     const head = this.#turns(LOOKED_AT, 0);
     for (const group of head) {
       if (group.waiting > 0) return true;
-      this.#seat(group);
+      this.#place(group);
     }
     return head.length === LOOKED_AT;
   }
@@ -186,7 +186,7 @@ export class Groups {
   }
 
   /** Puts a group where it belongs now, last in the rotation if it may start jobs. */
-  #seat(group: Group): void {
+  #place(group: Group): void {
     const { concurrency, rate } = this.#pace;
     this.#changed.add(group);
     if (group.waiting === 0) group.shelf = SHELF.none;

@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { CommitWatcher } from './file/commit-watcher.js';
 import { Committer } from './file/committer.js';
-import { type Database, openDatabase } from './file/driver.js';
+import { type Database, openDatabase, type SqliteLibrary } from './file/driver.js';
 import { translate } from './file/failure.js';
 import { FileIdentity } from './file/file-identity.js';
 import { migrate } from './file/schema.js';
@@ -15,6 +15,8 @@ export interface OpenSqliteOptions {
   clock?: () => number;
   /** Heartbeats need no fsync of their own: losing the last second of them in a power failure is harmless. */
   relaxed?: boolean;
+  /** The application's SQLite. A thread cannot use it, so the main loop sends the heartbeats. */
+  library?: SqliteLibrary;
 }
 
 export async function openSqlite(file: string, options: OpenSqliteOptions): Promise<SqliteStore> {
@@ -31,9 +33,9 @@ export async function openSqlite(file: string, options: OpenSqliteOptions): Prom
     check,
     shown,
     clock: options.clock ?? Date.now,
-    watcher: inMemory ? undefined : (tell) => new CommitWatcher(path, tables, tell),
+    watcher: inMemory ? undefined : (notify) => new CommitWatcher(path, tables, notify),
     path: inMemory ? undefined : path,
-    threadUrl: inMemory ? undefined : `sqlite:${path}`,
+    threadUrl: inMemory || options.library ? undefined : `sqlite:${path}`,
   });
 }
 
@@ -55,8 +57,10 @@ async function openFile(path: string, inMemory: boolean, shown: string, options:
 function prepareFile(path: string, inMemory: boolean, shown: string, options: OpenSqliteOptions): Database {
   // Jobs may contain secrets: only the owner may read the file, and SQLite gives its companion files the same mode.
   if (!inMemory && !existsSync(path)) closeSync(createFile(path));
-  const db = openDatabase(path);
+  const db = openDatabase(path, options.library);
   try {
+    // Only a new file takes this setting: it can give unused room back to the disk.
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.relaxed ? 'NORMAL' : 'FULL'};
       PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32000; PRAGMA mmap_size = 268435456;
       PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF`);

@@ -14,7 +14,7 @@ export class Tables {
   readonly #arrays = new Map<string, { all(...values: Value[]): Value[][] }>();
 
   /** Queues with events recorded since the last check. */
-  readonly eventful = new Set<string>();
+  readonly queuesWithNewEvents = new Set<string>();
 
   constructor(readonly db: Database) {}
 
@@ -77,9 +77,11 @@ export type QueueRow = Counts & {
   started: number;
   /** Until when events are recorded. */
   watched: number;
+  /** Dead jobs dropped because there were too many. */
+  dropped: number;
 };
 
-const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', 'grouped', 'turn', ...STATES] as const;
+const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', 'grouped', 'turn', 'dropped', ...STATES] as const;
 type Counter = (typeof COUNTERS)[number];
 
 /** Changes to the counters of a queue, collected during a call and written once. */
@@ -122,7 +124,7 @@ export class QueueCounters {
   /** Records an event of a job, if events are being recorded. */
   event(now: number, type: EventType, id: string, info: string | number = ''): void {
     if (this.row.watched <= now) return;
-    this.tables.eventful.add(this.row.name);
+    this.tables.queuesWithNewEvents.add(this.row.name);
     this.tables
       .sql('INSERT INTO events (queue, type, id, at, info) VALUES (?, ?, ?, ?, ?)')
       .run(this.queue, type, id, now, String(info));
@@ -145,9 +147,34 @@ export class QueueCounters {
   }
 }
 
+/** The counters of each queue involved in a call: upstream jobs and dependents may be in any queue. */
+export class CountersByQueue {
+  readonly #all = new Map<number, QueueCounters>();
+
+  constructor(
+    private readonly tables: Tables,
+    private readonly own: QueueCounters,
+  ) {
+    this.#all.set(own.queue, own);
+  }
+
+  of(queue: number): QueueCounters {
+    const known = this.#all.get(queue);
+    if (known) return known;
+    const counters = new QueueCounters(this.tables, queue);
+    this.#all.set(queue, counters);
+    return counters;
+  }
+
+  /** Writes all but those of the caller. */
+  writeOthers(): void {
+    for (const counters of this.#all.values()) if (counters !== this.own) counters.write();
+  }
+}
+
 /** Columns of a whole job. */
 export const JOB_COLUMNS =
-  'n, id, state, priority, seq, attempt, crashes, created, at, worker, token, spec, outcome, payload, grp';
+  'n, id, state, priority, seq, attempt, crashes, created, at, worker, token, spec, outcome, payload, grp, ran';
 
 export function toJob(queue: string, row: Row): Job {
   const state = STATES[row.state as number]!;
@@ -166,9 +193,19 @@ export function toJob(queue: string, row: Row): Job {
   if (state === 'blocked' || state === 'scheduled') job.runAt = at;
   else if (state === 'active') Object.assign(job, { startedAt: at, worker: row.worker, token: leaseToken(row) });
   else if (state !== 'ready') job.finishedAt = at;
+  if (state === 'done' && row.ran) Object.assign(job, readRan(row.ran as string));
   applyOutcome(job, row.outcome ?? null);
   return job;
 }
+
+/** The start of a done job and its worker, as `RAN` writes them. */
+function readRan(ran: string): { startedAt: number; worker: string } {
+  const cut = ran.indexOf(' ');
+  return { startedAt: Number(ran.slice(0, cut)), worker: ran.slice(cut + 1) };
+}
+
+/** Where and when an active job runs, as kept when it is done. */
+export const RAN = "at || ' ' || worker";
 
 function applyOutcome(job: Job, outcome: Value): void {
   if (outcome === null) return;

@@ -28,7 +28,10 @@ export class ServeProcess {
 
   static async start(args: string[], options?: { cwd?: string; env?: NodeJS.ProcessEnv }): Promise<ServeProcess> {
     const server = new ServeProcess(args, options);
-    await until(`the server to listen: ${server.errors}`, () => server.out.includes('Stop it with') || !server.running);
+    await until(
+      `the server to listen: ${server.errors}`,
+      () => server.out.includes('Press Ctrl-C to stop') || !server.running,
+    );
     if (!server.running) throw new Error(server.errors);
     return server;
   }

@@ -81,7 +81,7 @@ export function testSettling(bench: Bench): void {
         await store.add(queue, [newJob(id, { spec })]);
         const [entry] = await claim(queue, 1);
         await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))]);
-        bench.now += 1;
+        bench.now += 5_000;
       }
       expect((await store.list(queue, { state: 'done', limit: 10 })).jobs.map((job) => job.id)).toEqual(['c', 'b']);
       expect(await store.get(queue, ['a'])).toEqual([undefined]);

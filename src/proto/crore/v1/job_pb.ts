@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file crore/v1/job.proto.
  */
 export const file_crore_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChJjcm9yZS92MS9qb2IucHJvdG8SCGNyb3JlLnYxIi4KBEJvZHkSDgoEanNvbhgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIGCgRraW5kItsDCgdCYWNrb2ZmEigKBWZpeGVkGAEgASgLMhcuY3JvcmUudjEuQmFja29mZi5GaXhlZEgAEjQKC2V4cG9uZW50aWFsGAIgASgLMh0uY3JvcmUudjEuQmFja29mZi5FeHBvbmVudGlhbEgAEiwKB3F1YXJ0aWMYAyABKAsyGS5jcm9yZS52MS5CYWNrb2ZmLlF1YXJ0aWNIABoxCgVGaXhlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhp/CgtFeHBvbmVudGlhbBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZmYWN0b3IYAiABKAESJgoDY2FwGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmppdHRlchgEIAEoARqFAQoHUXVhcnRpYxInCgRiYXNlGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBmppdHRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNjYXAYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBgoEa2luZCJNCgRLZWVwEicKBHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFY291bnQYAiABKANIAIgBAUIICgZfY291bnQihwEKBlVuaXF1ZRILCgNrZXkYASABKAkSJAoFc2NvcGUYAiABKA4yFS5jcm9yZS52MS5VbmlxdWVTY29wZRImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIgoEbW9kZRgEIAEoDjIULmNyb3JlLnYxLlVuaXF1ZU1vZGUiQwoETmVlZBINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIgCgJvbhgDIAEoDjIULmNyb3JlLnYxLk5lZWRQb2xpY3kisgMKCkpvYk9wdGlvbnMSFQoIYXR0ZW1wdHMYASABKA1IAIgBARIiCgdiYWNrb2ZmGAIgASgLMhEuY3JvcmUudjEuQmFja29mZhIuCgtyZXNlcnZhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdleHBpcmVzGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhwKBGtlZXAYBSABKAsyDi5jcm9yZS52MS5LZWVwEiEKCWtlZXBfZGVhZBgGIAEoCzIOLmNyb3JlLnYxLktlZXASMgoHaGVhZGVycxgHIAMoCzIhLmNyb3JlLnYxLkpvYk9wdGlvbnMuSGVhZGVyc0VudHJ5EiAKBnVuaXF1ZRgIIAEoCzIQLmNyb3JlLnYxLlVuaXF1ZRIdCgVuZWVkcxgJIAMoCzIOLmNyb3JlLnYxLk5lZWQSCwoDcmF3GAogASgIEg0KBWdyb3VwGAsgASgJGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgsKCV9hdHRlbXB0cyLjAQoGTmV3Sm9iEgoKAmlkGAEgASgJEh8KB3BheWxvYWQYAiABKAsyDi5jcm9yZS52MS5Cb2R5EhAKCHByaW9yaXR5GAMgASgFEioKBWRlbGF5GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASKAoCYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASJQoHb3B0aW9ucxgGIAEoCzIULmNyb3JlLnYxLkpvYk9wdGlvbnMSFQoNcmVwbGFjZV9lbmRlZBgHIAEoCEIGCgR0aW1lIqYECgNKb2ISDQoFcXVldWUYASABKAkSCgoCaWQYAiABKAkSHgoFc3RhdGUYAyABKA4yDy5jcm9yZS52MS5TdGF0ZRIfCgdwYXlsb2FkGAQgASgLMg4uY3JvcmUudjEuQm9keRIQCghwcmlvcml0eRgFIAEoBRIPCgdhdHRlbXB0GAYgASgNEg8KB2NyYXNoZXMYByABKA0SLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoGcnVuX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtmaW5pc2hlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGd29ya2VyGAwgASgJEg0KBXRva2VuGA0gASgJEh4KBnJlc3VsdBgOIAEoCzIOLmNyb3JlLnYxLkJvZHkSEgoFZXJyb3IYDyABKAlIAIgBARIQCghhbnN3ZXJlZBgQIAEoCBIVCghwcm9ncmVzcxgRIAEoCUgBiAEBEhAKA2xvZxgSIAEoCUgCiAEBEiUKB29wdGlvbnMYEyABKAsyFC5jcm9yZS52MS5Kb2JPcHRpb25zQggKBl9lcnJvckILCglfcHJvZ3Jlc3NCBgoEX2xvZyIyCgVMZWFzZRIOCgZ3b3JrZXIYASABKAkSDQoFdG9rZW4YAiABKAkSCgoCaWQYAyABKAkiXQoFRW50cnkSHgoFbGVhc2UYASABKAsyDy5jcm9yZS52MS5MZWFzZRIOCgR0YXNrGAIgASgMSAASHAoDam9iGAMgASgLMg0uY3JvcmUudjEuSm9iSABCBgoEa2luZCLmAwoETW92ZRIPCgdhdHRlbXB0GAEgASgNEg8KB2NyYXNoZXMYAiABKA0SIwoEZG9uZRgDIAEoCzITLmNyb3JlLnYxLk1vdmUuRG9uZUgAEi0KCXNjaGVkdWxlZBgEIAEoCzIYLmNyb3JlLnYxLk1vdmUuU2NoZWR1bGVkSAASJQoFcmVhZHkYBSABKAsyFC5jcm9yZS52MS5Nb3ZlLlJlYWR5SAASIwoEZGVhZBgGIAEoCzITLmNyb3JlLnYxLk1vdmUuRGVhZEgAEi0KCWNhbmNlbGxlZBgHIAEoCzIYLmNyb3JlLnYxLk1vdmUuQ2FuY2VsbGVkSAAaJgoERG9uZRIeCgZyZXN1bHQYASABKAsyDi5jcm9yZS52MS5Cb2R5GmUKCVNjaGVkdWxlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgVlcnJvchgCIAEoCUgAiAEBEhAKCGFuc3dlcmVkGAMgASgIQggKBl9lcnJvcholCgVSZWFkeRISCgVlcnJvchgBIAEoCUgAiAEBQggKBl9lcnJvchoVCgREZWFkEg0KBWVycm9yGAEgASgJGhoKCUNhbmNlbGxlZBINCgVlcnJvchgBIAEoCUIECgJ0byKlAQoKU2V0dGxlbWVudBIeCgVsZWFzZRgBIAEoCzIPLmNyb3JlLnYxLkxlYXNlEhwKBG1vdmUYAiABKAsyDi5jcm9yZS52MS5Nb3ZlEiUKB29wdGlvbnMYAyABKAsyFC5jcm9yZS52MS5Kb2JPcHRpb25zEhAKCHByaW9yaXR5GAQgASgFEiAKBnJlY29yZBgFIAEoCzIQLmNyb3JlLnYxLk5ld0pvYiJ6CgZDb3VudHMSDwoHYmxvY2tlZBgBIAEoAxIRCglzY2hlZHVsZWQYAiABKAMSDQoFcmVhZHkYAyABKAMSDgoGYWN0aXZlGAQgASgDEgwKBGRvbmUYBSABKAMSDAoEZGVhZBgGIAEoAxIRCgljYW5jZWxsZWQYByABKAMiXwoGV29ya2VyEgoKAmlkGAEgASgJEiwKCGRlYWRsaW5lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVob2xkcxgDIAEoAxIMCgRpbmZvGAQgASgJKp4BCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhEKDVNUQVRFX0JMT0NLRUQQARITCg9TVEFURV9TQ0hFRFVMRUQQAhIPCgtTVEFURV9SRUFEWRADEhAKDFNUQVRFX0FDVElWRRAEEg4KClNUQVRFX0RPTkUQBRIOCgpTVEFURV9ERUFEEAYSEwoPU1RBVEVfQ0FOQ0VMTEVEEAcqdgoLVW5pcXVlU2NvcGUSHAoYVU5JUVVFX1NDT1BFX1VOU1BFQ0lGSUVEEAASGAoUVU5JUVVFX1NDT1BFX1dBSVRJTkcQARIWChJVTklRVUVfU0NPUEVfQUxJVkUQAhIXChNVTklRVUVfU0NPUEVfV0lORE9XEAMqcAoKVW5pcXVlTW9kZRIbChdVTklRVUVfTU9ERV9VTlNQRUNJRklFRBAAEhQKEFVOSVFVRV9NT0RFX0tFRVAQARIWChJVTklRVUVfTU9ERV9FWFRFTkQQAhIXChNVTklRVUVfTU9ERV9SRVBMQUNFEAMqXAoKTmVlZFBvbGljeRIbChdORUVEX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE05FRURfUE9MSUNZX1NVQ0NFU1MQARIYChRORUVEX1BPTElDWV9GSU5JU0hFRBACYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChJjcm9yZS92MS9qb2IucHJvdG8SCGNyb3JlLnYxIi4KBEJvZHkSDgoEanNvbhgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIGCgRraW5kItsDCgdCYWNrb2ZmEigKBWZpeGVkGAEgASgLMhcuY3JvcmUudjEuQmFja29mZi5GaXhlZEgAEjQKC2V4cG9uZW50aWFsGAIgASgLMh0uY3JvcmUudjEuQmFja29mZi5FeHBvbmVudGlhbEgAEiwKB3F1YXJ0aWMYAyABKAsyGS5jcm9yZS52MS5CYWNrb2ZmLlF1YXJ0aWNIABoxCgVGaXhlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhp/CgtFeHBvbmVudGlhbBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZmYWN0b3IYAiABKAESJgoDY2FwGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmppdHRlchgEIAEoARqFAQoHUXVhcnRpYxInCgRiYXNlGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBmppdHRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNjYXAYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBgoEa2luZCJNCgRLZWVwEicKBHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFY291bnQYAiABKANIAIgBAUIICgZfY291bnQihwEKBlVuaXF1ZRILCgNrZXkYASABKAkSJAoFc2NvcGUYAiABKA4yFS5jcm9yZS52MS5VbmlxdWVTY29wZRImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIgoEbW9kZRgEIAEoDjIULmNyb3JlLnYxLlVuaXF1ZU1vZGUiQwoETmVlZBINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIgCgJvbhgDIAEoDjIULmNyb3JlLnYxLk5lZWRQb2xpY3ki4AMKCkpvYk9wdGlvbnMSFQoIYXR0ZW1wdHMYASABKA1IAIgBARIiCgdiYWNrb2ZmGAIgASgLMhEuY3JvcmUudjEuQmFja29mZhIuCgtyZXNlcnZhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdleHBpcmVzGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhwKBGtlZXAYBSABKAsyDi5jcm9yZS52MS5LZWVwEiEKCWtlZXBfZGVhZBgGIAEoCzIOLmNyb3JlLnYxLktlZXASMgoHaGVhZGVycxgHIAMoCzIhLmNyb3JlLnYxLkpvYk9wdGlvbnMuSGVhZGVyc0VudHJ5EiAKBnVuaXF1ZRgIIAEoCzIQLmNyb3JlLnYxLlVuaXF1ZRIdCgVuZWVkcxgJIAMoCzIOLmNyb3JlLnYxLk5lZWQSCwoDcmF3GAogASgIEg0KBWdyb3VwGAsgASgJEiwKCWlkX3dpbmRvdxgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUILCglfYXR0ZW1wdHMi+QEKBk5ld0pvYhIKCgJpZBgBIAEoCRIfCgdwYXlsb2FkGAIgASgLMg4uY3JvcmUudjEuQm9keRIQCghwcmlvcml0eRgDIAEoBRIqCgVkZWxheRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAEigKAmF0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAEiUKB29wdGlvbnMYBiABKAsyFC5jcm9yZS52MS5Kb2JPcHRpb25zEhUKDXJlcGxhY2VfZW5kZWQYByABKAgSFAoMZ2VuZXJhdGVkX2lkGAggASgIQgYKBHRpbWUiywQKA0pvYhINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIeCgVzdGF0ZRgDIAEoDjIPLmNyb3JlLnYxLlN0YXRlEh8KB3BheWxvYWQYBCABKAsyDi5jcm9yZS52MS5Cb2R5EhAKCHByaW9yaXR5GAUgASgFEg8KB2F0dGVtcHQYBiABKA0SDwoHY3Jhc2hlcxgHIAEoDRIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZydW5fYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3b3JrZXIYDCABKAkSDQoFdG9rZW4YDSABKAkSHgoGcmVzdWx0GA4gASgLMg4uY3JvcmUudjEuQm9keRISCgVlcnJvchgPIAEoCUgAiAEBEhAKCGFuc3dlcmVkGBAgASgIEhUKCHByb2dyZXNzGBEgASgJSAGIAQESEAoDbG9nGBIgASgJSAKIAQESJQoHb3B0aW9ucxgTIAEoCzIULmNyb3JlLnYxLkpvYk9wdGlvbnMSIwoIYXR0ZW1wdHMYFCADKAsyES5jcm9yZS52MS5BdHRlbXB0QggKBl9lcnJvckILCglfcHJvZ3Jlc3NCBgoEX2xvZyLVAQoHQXR0ZW1wdBIPCgdhdHRlbXB0GAEgASgNEikKB291dGNvbWUYAiABKA4yGC5jcm9yZS52MS5BdHRlbXB0T3V0Y29tZRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGd29ya2VyGAUgASgJEiAKBWVycm9yGAYgASgLMhEuY3JvcmUudjEuRmFpbHVyZSJHCgdGYWlsdXJlEgwKBG5hbWUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVzdGFjaxgDIAEoCRIOCgZzdGRlcnIYBCABKAkiMgoFTGVhc2USDgoGd29ya2VyGAEgASgJEg0KBXRva2VuGAIgASgJEgoKAmlkGAMgASgJIl0KBUVudHJ5Eh4KBWxlYXNlGAEgASgLMg8uY3JvcmUudjEuTGVhc2USDgoEdGFzaxgCIAEoDEgAEhwKA2pvYhgDIAEoCzINLmNyb3JlLnYxLkpvYkgAQgYKBGtpbmQi5gMKBE1vdmUSDwoHYXR0ZW1wdBgBIAEoDRIPCgdjcmFzaGVzGAIgASgNEiMKBGRvbmUYAyABKAsyEy5jcm9yZS52MS5Nb3ZlLkRvbmVIABItCglzY2hlZHVsZWQYBCABKAsyGC5jcm9yZS52MS5Nb3ZlLlNjaGVkdWxlZEgAEiUKBXJlYWR5GAUgASgLMhQuY3JvcmUudjEuTW92ZS5SZWFkeUgAEiMKBGRlYWQYBiABKAsyEy5jcm9yZS52MS5Nb3ZlLkRlYWRIABItCgljYW5jZWxsZWQYByABKAsyGC5jcm9yZS52MS5Nb3ZlLkNhbmNlbGxlZEgAGiYKBERvbmUSHgoGcmVzdWx0GAEgASgLMg4uY3JvcmUudjEuQm9keRplCglTY2hlZHVsZWQSKAoFZGVsYXkYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFZXJyb3IYAiABKAlIAIgBARIQCghhbnN3ZXJlZBgDIAEoCEIICgZfZXJyb3IaJQoFUmVhZHkSEgoFZXJyb3IYASABKAlIAIgBAUIICgZfZXJyb3IaFQoERGVhZBINCgVlcnJvchgBIAEoCRoaCglDYW5jZWxsZWQSDQoFZXJyb3IYASABKAlCBAoCdG8iyQEKClNldHRsZW1lbnQSHgoFbGVhc2UYASABKAsyDy5jcm9yZS52MS5MZWFzZRIcCgRtb3ZlGAIgASgLMg4uY3JvcmUudjEuTW92ZRIlCgdvcHRpb25zGAMgASgLMhQuY3JvcmUudjEuSm9iT3B0aW9ucxIQCghwcmlvcml0eRgEIAEoBRIgCgZyZWNvcmQYBSABKAsyEC5jcm9yZS52MS5OZXdKb2ISIgoHYXR0ZW1wdBgGIAEoCzIRLmNyb3JlLnYxLkF0dGVtcHQikAEKBkNvdW50cxIPCgdibG9ja2VkGAEgASgDEhEKCXNjaGVkdWxlZBgCIAEoAxINCgVyZWFkeRgDIAEoAxIOCgZhY3RpdmUYBCABKAMSDAoEZG9uZRgFIAEoAxIMCgRkZWFkGAYgASgDEhEKCWNhbmNlbGxlZBgHIAEoAxIUCgxkcm9wcGVkX2RlYWQYCCABKAMiXwoGV29ya2VyEgoKAmlkGAEgASgJEiwKCGRlYWRsaW5lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVob2xkcxgDIAEoAxIMCgRpbmZvGAQgASgJKp4BCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhEKDVNUQVRFX0JMT0NLRUQQARITCg9TVEFURV9TQ0hFRFVMRUQQAhIPCgtTVEFURV9SRUFEWRADEhAKDFNUQVRFX0FDVElWRRAEEg4KClNUQVRFX0RPTkUQBRIOCgpTVEFURV9ERUFEEAYSEwoPU1RBVEVfQ0FOQ0VMTEVEEAcqdgoLVW5pcXVlU2NvcGUSHAoYVU5JUVVFX1NDT1BFX1VOU1BFQ0lGSUVEEAASGAoUVU5JUVVFX1NDT1BFX1dBSVRJTkcQARIWChJVTklRVUVfU0NPUEVfQUxJVkUQAhIXChNVTklRVUVfU0NPUEVfV0lORE9XEAMqcAoKVW5pcXVlTW9kZRIbChdVTklRVUVfTU9ERV9VTlNQRUNJRklFRBAAEhQKEFVOSVFVRV9NT0RFX0tFRVAQARIWChJVTklRVUVfTU9ERV9FWFRFTkQQAhIXChNVTklRVUVfTU9ERV9SRVBMQUNFEAMqXAoKTmVlZFBvbGljeRIbChdORUVEX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE05FRURfUE9MSUNZX1NVQ0NFU1MQARIYChRORUVEX1BPTElDWV9GSU5JU0hFRBACKoQBCg5BdHRlbXB0T3V0Y29tZRIfChtBVFRFTVBUX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRBVFRFTVBUX09VVENPTUVfRE9ORRABEhoKFkFUVEVNUFRfT1VUQ09NRV9GQUlMRUQQAhIbChdBVFRFTVBUX09VVENPTUVfQ1JBU0hFRBADYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A payload or result.
@@ -125,7 +125,7 @@ export type Backoff_Exponential = Message<"crore.v1.Backoff.Exponential"> & {
   cap?: Duration | undefined;
 
   /**
-   * The share of the wait that is left to chance, from 0 to 1.
+   * The random share of the wait, from 0 to 1.
    *
    * @generated from field: double jitter = 4;
    */
@@ -169,7 +169,7 @@ export const Backoff_QuarticSchema: GenMessage<Backoff_Quartic> = /*@__PURE__*/
   messageDesc(file_crore_v1_job, 1, 2);
 
 /**
- * How long, and how many at most in the queue, ended jobs stay.
+ * How long ended jobs are kept, and how many of them in the queue.
  *
  * @generated from message crore.v1.Keep
  */
@@ -258,13 +258,13 @@ export const NeedSchema: GenMessage<Need> = /*@__PURE__*/
   messageDesc(file_crore_v1_job, 4);
 
 /**
- * What is asked of a job; whatever is absent has its default.
+ * The options of a job; absent ones have their defaults.
  *
  * @generated from message crore.v1.JobOptions
  */
 export type JobOptions = Message<"crore.v1.JobOptions"> & {
   /**
-   * Attempts that reach a worker before the job is dead; default 5.
+   * Deliveries to a worker before the job becomes dead; default 5.
    *
    * @generated from field: optional uint32 attempts = 1;
    */
@@ -315,7 +315,7 @@ export type JobOptions = Message<"crore.v1.JobOptions"> & {
   needs: Need[];
 
   /**
-   * It was a raw task until it failed for the first time. Told, never asked for.
+   * Output only: the job was a raw task until it failed for the first time.
    *
    * @generated from field: bool raw = 10;
    */
@@ -327,6 +327,13 @@ export type JobOptions = Message<"crore.v1.JobOptions"> & {
    * @generated from field: string group = 11;
    */
   group: string;
+
+  /**
+   * How long after the job's end its id stays taken; default as long as done jobs are kept.
+   *
+   * @generated from field: google.protobuf.Duration id_window = 12;
+   */
+  idWindow?: Duration | undefined;
 };
 
 /**
@@ -337,13 +344,13 @@ export const JobOptionsSchema: GenMessage<JobOptions> = /*@__PURE__*/
   messageDesc(file_crore_v1_job, 5);
 
 /**
- * A job on its way in.
+ * A job to add.
  *
  * @generated from message crore.v1.NewJob
  */
 export type NewJob = Message<"crore.v1.NewJob"> & {
   /**
-   * Empty: the server makes one up.
+   * Empty: the server generates one.
    *
    * @generated from field: string id = 1;
    */
@@ -384,11 +391,18 @@ export type NewJob = Message<"crore.v1.NewJob"> & {
   options?: JobOptions | undefined;
 
   /**
-   * A job of this id that has ended makes room for this one.
+   * Replaces a job of this id that has ended.
    *
    * @generated from field: bool replace_ended = 7;
    */
   replaceEnded: boolean;
+
+  /**
+   * The client generated the id at random: it need not stay taken after the job's end.
+   *
+   * @generated from field: bool generated_id = 8;
+   */
+  generatedId: boolean;
 };
 
 /**
@@ -435,7 +449,7 @@ export type Job = Message<"crore.v1.Job"> & {
   attempt: number;
 
   /**
-   * Workers that died with this job in hand.
+   * Workers that died while they held this job.
    *
    * @generated from field: uint32 crashes = 7;
    */
@@ -491,7 +505,7 @@ export type Job = Message<"crore.v1.Job"> & {
   answered: boolean;
 
   /**
-   * JSON text, the last that was told.
+   * JSON text: the last progress that was reported.
    *
    * @generated from field: optional string progress = 17;
    */
@@ -506,6 +520,13 @@ export type Job = Message<"crore.v1.Job"> & {
    * @generated from field: crore.v1.JobOptions options = 19;
    */
   options?: JobOptions | undefined;
+
+  /**
+   * The attempts that failed or crashed, oldest first, as far as they are kept.
+   *
+   * @generated from field: repeated crore.v1.Attempt attempts = 20;
+   */
+  attempts: Attempt[];
 };
 
 /**
@@ -514,6 +535,86 @@ export type Job = Message<"crore.v1.Job"> & {
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
   messageDesc(file_crore_v1_job, 7);
+
+/**
+ * @generated from message crore.v1.Attempt
+ */
+export type Attempt = Message<"crore.v1.Attempt"> & {
+  /**
+   * @generated from field: uint32 attempt = 1;
+   */
+  attempt: number;
+
+  /**
+   * @generated from field: crore.v1.AttemptOutcome outcome = 2;
+   */
+  outcome: AttemptOutcome;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp started_at = 3;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp ended_at = 4;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string worker = 5;
+   */
+  worker: string;
+
+  /**
+   * @generated from field: crore.v1.Failure error = 6;
+   */
+  error?: Failure | undefined;
+};
+
+/**
+ * Describes the message crore.v1.Attempt.
+ * Use `create(AttemptSchema)` to create a new message.
+ */
+export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 8);
+
+/**
+ * What went wrong in an attempt.
+ *
+ * @generated from message crore.v1.Failure
+ */
+export type Failure = Message<"crore.v1.Failure"> & {
+  /**
+   * The class or code of the error, such as TypeError.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * @generated from field: string stack = 3;
+   */
+  stack: string;
+
+  /**
+   * The last lines that the executable wrote to standard error.
+   *
+   * @generated from field: string stderr = 4;
+   */
+  stderr: string;
+};
+
+/**
+ * Describes the message crore.v1.Failure.
+ * Use `create(FailureSchema)` to create a new message.
+ */
+export const FailureSchema: GenMessage<Failure> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 9);
 
 /**
  * @generated from message crore.v1.Lease
@@ -542,10 +643,10 @@ export type Lease = Message<"crore.v1.Lease"> & {
  * Use `create(LeaseSchema)` to create a new message.
  */
 export const LeaseSchema: GenMessage<Lease> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 8);
+  messageDesc(file_crore_v1_job, 10);
 
 /**
- * What a claim hands out.
+ * What a claim returns.
  *
  * @generated from message crore.v1.Entry
  */
@@ -578,10 +679,10 @@ export type Entry = Message<"crore.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 9);
+  messageDesc(file_crore_v1_job, 11);
 
 /**
- * What becomes of a leased entry when its token still matches; the counts are the new ones.
+ * The outcome of a leased entry, applied if its token still matches. The counts are the new values.
  *
  * @generated from message crore.v1.Move
  */
@@ -637,7 +738,7 @@ export type Move = Message<"crore.v1.Move"> & {
  * Use `create(MoveSchema)` to create a new message.
  */
 export const MoveSchema: GenMessage<Move> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10);
+  messageDesc(file_crore_v1_job, 12);
 
 /**
  * @generated from message crore.v1.Move.Done
@@ -654,7 +755,7 @@ export type Move_Done = Message<"crore.v1.Move.Done"> & {
  * Use `create(Move_DoneSchema)` to create a new message.
  */
 export const Move_DoneSchema: GenMessage<Move_Done> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10, 0);
+  messageDesc(file_crore_v1_job, 12, 0);
 
 /**
  * @generated from message crore.v1.Move.Scheduled
@@ -681,7 +782,7 @@ export type Move_Scheduled = Message<"crore.v1.Move.Scheduled"> & {
  * Use `create(Move_ScheduledSchema)` to create a new message.
  */
 export const Move_ScheduledSchema: GenMessage<Move_Scheduled> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10, 1);
+  messageDesc(file_crore_v1_job, 12, 1);
 
 /**
  * @generated from message crore.v1.Move.Ready
@@ -698,7 +799,7 @@ export type Move_Ready = Message<"crore.v1.Move.Ready"> & {
  * Use `create(Move_ReadySchema)` to create a new message.
  */
 export const Move_ReadySchema: GenMessage<Move_Ready> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10, 2);
+  messageDesc(file_crore_v1_job, 12, 2);
 
 /**
  * @generated from message crore.v1.Move.Dead
@@ -715,7 +816,7 @@ export type Move_Dead = Message<"crore.v1.Move.Dead"> & {
  * Use `create(Move_DeadSchema)` to create a new message.
  */
 export const Move_DeadSchema: GenMessage<Move_Dead> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10, 3);
+  messageDesc(file_crore_v1_job, 12, 3);
 
 /**
  * @generated from message crore.v1.Move.Cancelled
@@ -732,7 +833,7 @@ export type Move_Cancelled = Message<"crore.v1.Move.Cancelled"> & {
  * Use `create(Move_CancelledSchema)` to create a new message.
  */
 export const Move_CancelledSchema: GenMessage<Move_Cancelled> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10, 4);
+  messageDesc(file_crore_v1_job, 12, 4);
 
 /**
  * @generated from message crore.v1.Settlement
@@ -759,11 +860,18 @@ export type Settlement = Message<"crore.v1.Settlement"> & {
   priority: number;
 
   /**
-   * The record that a raw task gets when it fails for the first time.
+   * The record of a raw task that fails for the first time.
    *
    * @generated from field: crore.v1.NewJob record = 5;
    */
   record?: NewJob | undefined;
+
+  /**
+   * The attempt that has ended, for the job's history.
+   *
+   * @generated from field: crore.v1.Attempt attempt = 6;
+   */
+  attempt?: Attempt | undefined;
 };
 
 /**
@@ -771,7 +879,7 @@ export type Settlement = Message<"crore.v1.Settlement"> & {
  * Use `create(SettlementSchema)` to create a new message.
  */
 export const SettlementSchema: GenMessage<Settlement> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 11);
+  messageDesc(file_crore_v1_job, 13);
 
 /**
  * Entries by state; raw tasks count as ready or active.
@@ -813,6 +921,13 @@ export type Counts = Message<"crore.v1.Counts"> & {
    * @generated from field: int64 cancelled = 7;
    */
   cancelled: bigint;
+
+  /**
+   * Dead jobs that were dropped because there were too many of them.
+   *
+   * @generated from field: int64 dropped_dead = 8;
+   */
+  droppedDead: bigint;
 };
 
 /**
@@ -820,7 +935,7 @@ export type Counts = Message<"crore.v1.Counts"> & {
  * Use `create(CountsSchema)` to create a new message.
  */
 export const CountsSchema: GenMessage<Counts> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12);
+  messageDesc(file_crore_v1_job, 14);
 
 /**
  * @generated from message crore.v1.Worker
@@ -832,7 +947,7 @@ export type Worker = Message<"crore.v1.Worker"> & {
   id: string;
 
   /**
-   * When its session ends unless it is beaten.
+   * When its session ends unless a heartbeat renews it.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 2;
    */
@@ -844,7 +959,7 @@ export type Worker = Message<"crore.v1.Worker"> & {
   holds: bigint;
 
   /**
-   * What it says about itself, as JSON text.
+   * Information about itself, as JSON text.
    *
    * @generated from field: string info = 4;
    */
@@ -856,7 +971,7 @@ export type Worker = Message<"crore.v1.Worker"> & {
  * Use `create(WorkerSchema)` to create a new message.
  */
 export const WorkerSchema: GenMessage<Worker> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13);
+  messageDesc(file_crore_v1_job, 15);
 
 /**
  * @generated from enum crore.v1.State
@@ -933,7 +1048,7 @@ export enum UniqueScope {
   ALIVE = 2,
 
   /**
-   * For the whole ttl, whatever becomes of it.
+   * For the whole ttl, whatever happens to the job.
    *
    * @generated from enum value: UNIQUE_SCOPE_WINDOW = 3;
    */
@@ -947,7 +1062,7 @@ export const UniqueScopeSchema: GenEnum<UniqueScope> = /*@__PURE__*/
   enumDesc(file_crore_v1_job, 1);
 
 /**
- * What a second job does to the one that has the key, while that one waits.
+ * What a second job does to a waiting job that holds the key.
  *
  * @generated from enum crore.v1.UniqueMode
  */
@@ -965,14 +1080,14 @@ export enum UniqueMode {
   KEEP = 1,
 
   /**
-   * Its delay and the time of the key start anew.
+   * Restarts its delay and the ttl of the key.
    *
    * @generated from enum value: UNIQUE_MODE_EXTEND = 2;
    */
   EXTEND = 2,
 
   /**
-   * The same, and it gets the new payload.
+   * The same, and replaces its payload.
    *
    * @generated from enum value: UNIQUE_MODE_REPLACE = 3;
    */
@@ -995,14 +1110,14 @@ export enum NeedPolicy {
   UNSPECIFIED = 0,
 
   /**
-   * Only success lets the job run, any other end cancels it; the default.
+   * The job runs only if this one is done; any other end cancels it. The default.
    *
    * @generated from enum value: NEED_POLICY_SUCCESS = 1;
    */
   SUCCESS = 1,
 
   /**
-   * Any end will do.
+   * The job runs after any end.
    *
    * @generated from enum value: NEED_POLICY_FINISHED = 2;
    */
@@ -1014,4 +1129,37 @@ export enum NeedPolicy {
  */
 export const NeedPolicySchema: GenEnum<NeedPolicy> = /*@__PURE__*/
   enumDesc(file_crore_v1_job, 3);
+
+/**
+ * @generated from enum crore.v1.AttemptOutcome
+ */
+export enum AttemptOutcome {
+  /**
+   * @generated from enum value: ATTEMPT_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: ATTEMPT_OUTCOME_DONE = 1;
+   */
+  DONE = 1,
+
+  /**
+   * @generated from enum value: ATTEMPT_OUTCOME_FAILED = 2;
+   */
+  FAILED = 2,
+
+  /**
+   * The worker was lost.
+   *
+   * @generated from enum value: ATTEMPT_OUTCOME_CRASHED = 3;
+   */
+  CRASHED = 3,
+}
+
+/**
+ * Describes the enum crore.v1.AttemptOutcome.
+ */
+export const AttemptOutcomeSchema: GenEnum<AttemptOutcome> = /*@__PURE__*/
+  enumDesc(file_crore_v1_job, 4);
 

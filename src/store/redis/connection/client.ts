@@ -39,6 +39,8 @@ export class RedisClient {
   readonly #waiting = new Set<() => void>();
   #closed = false;
   #why = 'no answer';
+  /** Since when there is no connection, by our clock. */
+  #lostAt: number | undefined;
 
   constructor(
     private readonly source: Source,
@@ -176,6 +178,7 @@ export class RedisClient {
   };
 
   readonly #wake = (): void => {
+    this.#lostAt = undefined;
     for (const wake of this.#waiting) wake();
   };
 
@@ -183,6 +186,7 @@ export class RedisClient {
    * The library forgets commands in flight when a connection closes; reject them now instead of at their time limit.
    */
   readonly #drop = (): void => {
+    this.#lostAt ??= Date.now();
     for (const flight of this.#flights) {
       if (!flight.sent && !this.#closed) continue;
       this.#flights.delete(flight);
@@ -191,15 +195,23 @@ export class RedisClient {
   };
 
   #uncertain(name: string, cause: Error): CroreError {
-    return new CroreError('STORE_UNCERTAIN', `${name} on ${this.shown}: ${cause.message} before the answer came`, {
+    return new CroreError('STORE_UNCERTAIN', `${name} on ${this.shown}: ${cause.message} before the reply arrived`, {
       cause,
     });
+  }
+
+  /** What is out of reach, since when, why, and what happens next. */
+  #unreachable(): CroreError {
+    const since = this.#lostAt === undefined ? '' : ` since ${new Date(this.#lostAt).toISOString().slice(0, 19)}Z`;
+    const text = `${this.shown} is out of reach${since} (${firstLine(this.#why)}); reconnecting`;
+    return new CroreError('STORE_UNREACHABLE', text);
   }
 
   #translate(error: unknown): CroreError {
     if (error instanceof CroreError) return error;
     const { message } = error as Error;
     if (this.#closed) return new CroreError('CLOSED', 'the store has been closed', { cause: error });
+    if (isConnectionFailure(error)) return this.#unreachable();
     const code = message.includes('OOM command not allowed')
       ? 'STORE_FULL'
       : message.includes('WRONGTYPE')
@@ -212,11 +224,16 @@ export class RedisClient {
 }
 
 function isPassing(error: unknown): boolean {
-  if (error instanceof ConnectionLost) return true;
-  const { message } = error as Error;
-  return /LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|READONLY|UNBLOCKED|enableOfflineQueue|Connection is closed|ECONN|EPIPE/.test(
-    message,
+  return (
+    isConnectionFailure(error) ||
+    /LOADING|CLUSTERDOWN|MASTERDOWN|TRYAGAIN|READONLY|UNBLOCKED/.test((error as Error).message)
   );
+}
+
+/** There is no connection: what the libraries say then is about themselves. */
+function isConnectionFailure(error: unknown): boolean {
+  if (error instanceof ConnectionLost) return true;
+  return /enableOfflineQueue|Connection is closed|ECONN|EPIPE/.test((error as Error).message);
 }
 
 function firstLine(message: string): string {

@@ -99,8 +99,8 @@ export class Signals {
 
   /** A listener may have claimed before the subscription was active: notifies it to check again once it is. */
   #subscribe(connection: Redis | Cluster, name: string): Promise<void> {
-    const tell = () => this.#emit(name, undefined);
-    return connection.subscribe(name).then(tell, () => {});
+    const notify = () => this.#emit(name, undefined);
+    return connection.subscribe(name).then(notify, () => {});
   }
 
   #emit(name: string, message: Buffer | undefined): void {

@@ -107,6 +107,7 @@ export function settleArguments(settlements: readonly Settlement[], now: string,
     );
     pushTail(args, settlement);
     args.push(record ? encodeRecord(record, createdAt) : '');
+    args.push(String(settlement.spec.idWindow ?? 0), settlement.attempt ?? '');
   }
   return args;
 }
@@ -136,6 +137,7 @@ function pushTail(args: Arg[], { outcome: move, spec }: Settlement): void {
  * cases and the cheapest script. Adjacent jobs with the same outcome share their common arguments.
  */
 export function doneArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
+  const { idWindow = 0 } = settlements[0]!.spec;
   const keep = settlements[0]!.spec.keep.done;
   if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
   const args: Arg[] = [];
@@ -144,6 +146,7 @@ export function doneArguments(settlements: readonly Settlement[], now: string): 
   let size = 0;
   for (const { lease, outcome: move, spec, priority } of settlements) {
     if (move.to !== 'done' || lease.id === undefined || spec.keep.done !== keep || spec.unique) return undefined;
+    if ((spec.idWindow ?? 0) !== idWindow) return undefined;
     const counts = `${move.attempt} ${move.crashes} ${priority}`;
     if (group < 0 || move.result !== undefined || args[group + 1] !== '' || args[group] !== counts) {
       group = args.length;
@@ -155,7 +158,7 @@ export function doneArguments(settlements: readonly Settlement[], now: string): 
     args.push(lease.id, lease.token);
     ids.add(lease.id);
   }
-  return ids.size === settlements.length ? [now, String(keep.count), pack(args)] : undefined;
+  return ids.size === settlements.length ? [now, String(keep.count), String(idWindow), pack(args)] : undefined;
 }
 
 /** For a batch of raw tasks that are done. */

@@ -16,6 +16,8 @@ const BYTES = 8;
 const FORGET = 16;
 const GROUP = 32;
 const HEAD = 10;
+const AT = 64;
+const TWO_NULS = Buffer.from('\0\0');
 
 let stampedAt = -1;
 let stamp = '';
@@ -159,7 +161,7 @@ function applyTail(job: Job, at: number, tail: Buffer): void {
   switch (job.state) {
     case 'done':
       job.finishedAt = at;
-      if (tail.length > 0) job.result = decodeBody(tail);
+      applyDone(job, tail);
       return;
     case 'dead':
     case 'cancelled':
@@ -178,6 +180,17 @@ function applyTail(job: Job, at: number, tail: Buffer): void {
   }
 }
 
+/** Applies a result, after `@`, the run that the job had while it was active, and two NULs; old records have only the result. */
+function applyDone(job: Job, tail: Buffer): void {
+  const end = tail[0] === AT ? tail.indexOf(TWO_NULS) : -1;
+  if (end >= 0) {
+    const { startedAt, worker } = readActive(tail.toString('utf8', 1, end));
+    Object.assign(job, { startedAt, worker });
+  }
+  const result = end < 0 ? tail : tail.subarray(end + TWO_NULS.length);
+  if (result.length > 0) job.result = decodeBody(result);
+}
+
 /** Encodes a result for the tail of a run: a letter for its kind, then the result. */
 export function encodeBody(body: Body | undefined): string | Buffer {
   if (body === undefined) return '';
@@ -191,7 +204,7 @@ function decodeBody(tail: Buffer): Body {
 /** The tail of a blocked job's run, which is used if the job is skipped. */
 export function skipTail(job: NewJob): string {
   const keep = keepOf(job.spec, 'cancelled');
-  return `${keep.ms} ${keep.count} ${freedKey(job) ?? ''}`;
+  return `${keep.ms} ${keep.count}:${job.spec.idWindow ?? 0} ${freedKey(job) ?? ''}`;
 }
 
 /** The unique key that is freed when this job ends. */

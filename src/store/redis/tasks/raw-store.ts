@@ -12,29 +12,27 @@ import type { WorkerSession } from '../../store.js';
 import type { Again, Arg, Reply } from '../connection/client.js';
 import type { Signals } from '../connection/signals.js';
 import { walkTasks } from '../leases.js';
-import { text, type View } from '../reads.js';
 import { THREE_DIGITS } from '../records/entries.js';
 import { pack, unpack } from '../records/msgpack.js';
+import type { Registry } from '../registry.js';
 import type { ScriptName } from '../scripts.js';
+import { text, type View } from '../view.js';
 import { FIRST_PLACE, groupByBatch, isAlone } from './task-batches.js';
 import { readTaskEvent } from './task-events.js';
 
-export interface RedisRawSetup {
-  view: View;
-  signals: Signals;
-  /** Adds a queue to the registry. */
-  register: (queue: string) => Promise<void>;
-}
-
 /** Raw tasks on Redis: see the contract, and the header of each script. */
 export class RedisRawStore implements RawStore {
-  constructor(private readonly setup: RedisRawSetup) {}
+  constructor(
+    private readonly view: View,
+    private readonly registry: Registry,
+    private readonly signals: Signals,
+  ) {}
 
   async enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]> {
-    await this.setup.register(queue);
+    await this.registry.add(queue);
     const { items, places } = merge(groups);
     const running = this.#run('enqueue_tasks', queue, [pack(items), this.#channel(queue, 'work')], false);
-    this.setup.signals.nudge(this.#keys(queue).channel);
+    this.signals.nudge(this.#keys(queue).channel);
     const accepted = groups.map(() => true);
     for (const refused of (await running) as number[]) accepted[places[refused - 1]!] = false;
     return accepted;
@@ -54,16 +52,11 @@ export class RedisRawStore implements RawStore {
   }
 
   async finish(queue: string, ends: readonly TaskCompletion[]): Promise<boolean[]> {
-    const { client, time } = this.setup.view;
     const { items, order } = byBatch(ends);
     const hasResults = order.some((i) => ends[i]!.result !== undefined);
     const results = hasResults ? pack(order.map((i) => resultOf(ends[i]!))) : '';
-    const { list, stem } = this.#keys(queue);
-    const answer = await client.run(
-      'finish_tasks',
-      [list, stem],
-      [time(), pack(items), results, client.isCluster ? '1' : ''],
-    );
+    const isCluster = this.view.client.isCluster ? '1' : '';
+    const answer = await this.view.run('finish_tasks', queue, [this.view.time(), pack(items), results, isCluster]);
     const applied = new Array<boolean>(ends.length).fill(false);
     for (const i of order) applied[i] = true;
     // An entry that a lost first try may have finished counts as finished.
@@ -73,16 +66,16 @@ export class RedisRawStore implements RawStore {
 
   async count(queue: string, wantsWork = false): Promise<number> {
     if (wantsWork) return (await this.#run('waiting_tasks', queue, [])) as number;
-    return (await this.setup.view.client.call('LLEN', this.#keys(queue).list)) as number;
+    return (await this.view.client.call('LLEN', this.#keys(queue).list)) as number;
   }
 
   async peek(queue: string): Promise<Bytes | undefined> {
-    const task = await this.setup.view.client.call('LINDEX', this.#keys(queue).list, '-1');
+    const task = await this.view.client.call('LINDEX', this.#keys(queue).list, '-1');
     return (task as Buffer | null) ?? undefined;
   }
 
   async tasks(queue: string): Promise<Bytes[]> {
-    const list = (await this.setup.view.client.call('LRANGE', this.#keys(queue).list, '0', '-1')) as Buffer[];
+    const list = (await this.view.client.call('LRANGE', this.#keys(queue).list, '0', '-1')) as Buffer[];
     return list.reverse();
   }
 
@@ -96,7 +89,7 @@ export class RedisRawStore implements RawStore {
 
   async findLeased(queue: string, task: Bytes): Promise<string[]> {
     const found = new Set<string>();
-    for await (const one of walkTasks(this.setup.view.client, this.#keys(queue).stem)) {
+    for await (const one of walkTasks(this.view.client, this.#keys(queue).stem)) {
       if (one.task.equals(task)) found.add(one.lease.token);
     }
     return [...found];
@@ -106,18 +99,12 @@ export class RedisRawStore implements RawStore {
     return (await this.#run('expire_session', queue, [worker])) === 1;
   }
 
-  async removeSession(queue: string, worker: string): Promise<void> {
-    await this.#run('leave', queue, [worker, '1']);
-  }
-
   async updateSession(queue: string, worker: string, info: string): Promise<boolean> {
     return (await this.#run('update_session', queue, [worker, info])) === 1;
   }
 
   subscribe(queue: string, about: TaskTopic, listener: (event: TaskEvent) => void): Subscription {
-    return this.setup.signals.subscribe(`${this.#keys(queue).stem}${about}`, (message) =>
-      listener(readTaskEvent(message)),
-    );
+    return this.signals.subscribe(`${this.#keys(queue).stem}${about}`, (message) => listener(readTaskEvent(message)));
   }
 
   /**
@@ -125,17 +112,16 @@ export class RedisRawStore implements RawStore {
    * server.
    */
   #channel(queue: string, type: 'work' | 'cancel' | 'delete'): string {
-    const { client, keys } = this.setup.view;
+    const { client, keys } = this.view;
     return client.isCluster ? '' : `${keys.prefix}_${queue}_${type}`;
   }
 
   #keys(queue: string): { list: string; stem: string; channel: string } {
-    return this.setup.view.keys.queue(queue);
+    return this.view.keys.queue(queue);
   }
 
   async #run(name: ScriptName, queue: string, args: Arg[], again: Again = true): Promise<Reply> {
-    const { list, stem } = this.#keys(queue);
-    return (await this.setup.view.client.run(name, [list, stem], [this.setup.view.time(), ...args], again)).reply;
+    return (await this.view.run(name, queue, [this.view.time(), ...args], again)).reply;
   }
 }
 

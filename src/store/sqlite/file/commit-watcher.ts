@@ -18,7 +18,7 @@ export class CommitWatcher {
   constructor(
     private readonly file: string,
     private readonly tables: Tables,
-    private readonly tell: () => void,
+    private readonly notify: () => void,
   ) {}
 
   start(): void {
@@ -57,7 +57,7 @@ export class CommitWatcher {
     }
     if (version === this.#version) return;
     this.#version = version;
-    this.tell();
+    this.notify();
   }
 
   #read(): number {

@@ -19,38 +19,39 @@ export interface Database {
   close(): void;
 }
 
-interface Driver {
+/** A library such as `node:sqlite`. */
+export interface SqliteLibrary {
   DatabaseSync: new (file: string, options?: { readOnly?: boolean; timeout?: number }) => Database;
 }
 
 /** Older libraries can lose committed pages when a WAL is reset. */
 const OLDEST = [3, 51, 3] as const;
 
-let driver: Driver | undefined;
+let loaded: { name: string; library: SqliteLibrary } | undefined;
 
 /**
  * Loads `node:sqlite` if its SQLite is recent enough, else the packaged one. Loaded on first use, so Redis users pay
  * nothing.
  */
-function load(): Driver {
-  if (driver) return driver;
+export function loadLibrary(): { name: string; library: SqliteLibrary } {
+  if (loaded) return loaded;
   const require = createRequire(import.meta.url);
   const names = ['node:sqlite', '@photostructure/sqlite'];
   const seen: string[] = [];
   for (const name of names) {
     try {
-      const candidate = quietly(() => require(name)) as Driver;
-      const version = versionOf(candidate);
+      const library = quietly(() => require(name)) as SqliteLibrary;
+      const version = versionOf(library);
       if (isNewEnough(version)) {
-        driver = candidate;
-        return candidate;
+        loaded = { name, library };
+        return loaded;
       }
       seen.push(`${name} has SQLite ${version}`);
     } catch (error) {
       seen.push(`${name}: ${(error as Error).message.split('\n')[0]}`);
     }
   }
-  throw new CroreError('STORE_UNSUPPORTED', `no SQLite of ${OLDEST.join('.')} or newer: ${seen.join('; ')}`);
+  throw new CroreError('STORE_UNSUPPORTED', `SQLite ${OLDEST.join('.')} or newer is required: ${seen.join('; ')}`);
 }
 
 /** Suppresses Node's warning that its SQLite is experimental, which users did not ask for. */
@@ -66,7 +67,7 @@ function quietly<T>(load: () => T): T {
   }
 }
 
-function versionOf(candidate: Driver): string {
+function versionOf(candidate: SqliteLibrary): string {
   const db = new candidate.DatabaseSync(':memory:');
   try {
     return String(db.prepare('SELECT sqlite_version() AS version').get()?.version);
@@ -85,7 +86,18 @@ export function isNewEnough(version: string): boolean {
 }
 
 /** Opens a file with a lock timeout of a few milliseconds, as long as a synchronous driver may block the event loop. */
-export function openDatabase(file: string): Database {
-  const { DatabaseSync } = load();
+export function openDatabase(file: string, given?: SqliteLibrary): Database {
+  const { DatabaseSync } = given ?? loadLibrary().library;
   return new DatabaseSync(file, { timeout: 2 });
+}
+
+/** Checks a library that the application wants Crore to use, so that both can share connections to a file. */
+export function checkLibrary(given: unknown): SqliteLibrary {
+  const library = given as SqliteLibrary;
+  if (typeof library?.DatabaseSync !== 'function')
+    throw new CroreError('BAD_OPTION', "sqlite must be a module with DatabaseSync, such as 'node:sqlite'");
+  const version = versionOf(library);
+  if (isNewEnough(version)) return library;
+  const needed = `SQLite ${OLDEST.join('.')} or newer is required, because older ones can lose commits`;
+  throw new CroreError('STORE_UNSUPPORTED', `sqlite: the given library has SQLite ${version}: ${needed}`);
 }

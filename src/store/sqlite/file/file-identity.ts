@@ -33,7 +33,7 @@ export class FileIdentity {
   }
 
   #gone(what: string): CroreError {
-    const text = `${this.shown}: ${what} was deleted, emptied or replaced while it was open; what was done since is lost`;
+    const text = `${this.shown}: ${what} was deleted, emptied or replaced while it was open; changes since then are lost`;
     return new CroreError('STORE_GONE', text);
   }
 }

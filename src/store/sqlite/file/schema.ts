@@ -171,6 +171,32 @@ const MIGRATIONS: readonly string[] = [
     result TEXT
   );
   `,
+  // The history of attempts; where and when a done job ran (`ran`); ids that stay taken after the end of their job; records that
+  // somebody needs: `needed` holds a dependent job, or 0 and a time for those who waited for the end.
+  `
+  ALTER TABLE notes ADD COLUMN attempts TEXT;
+  ALTER TABLE jobs ADD COLUMN ran TEXT;
+  ALTER TABLE queues ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE ended_ids (
+    queue INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (queue, id)
+  ) WITHOUT ROWID;
+  CREATE INDEX ended_id_ends ON ended_ids (queue, until);
+  CREATE TABLE needed (
+    up INTEGER NOT NULL,
+    down INTEGER NOT NULL,
+    until INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (up, down)
+  ) WITHOUT ROWID;
+  CREATE INDEX needed_downs ON needed (down, until);
+  CREATE TABLE awaited (
+    queue INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (queue, id)
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** 'cror' in ASCII: identifies our files. */
@@ -188,10 +214,13 @@ export function migrate(db: Database, shown: string): void {
   const version = pragma(db, 'user_version');
   const owner = pragma(db, 'application_id');
   if (owner !== APPLICATION_ID && (version !== 0 || owner !== 0 || hasTables(db))) {
-    throw new CroreError('STORE_CORRUPT', `${shown} is a SQLite database, but not one of Crore's`);
+    throw new CroreError('STORE_CORRUPT', `${shown} is a SQLite database, but not a Crore store`);
   }
   if (version > FORMAT) {
-    throw new CroreError('STORE_NEWER', `${shown} has format ${version}, this Crore knows ${FORMAT}: upgrade Crore`);
+    throw new CroreError(
+      'STORE_NEWER',
+      `${shown} has format ${version}, this version of Crore supports ${FORMAT}: upgrade Crore`,
+    );
   }
   if (version === FORMAT) return;
   db.exec('BEGIN IMMEDIATE');

@@ -9,6 +9,8 @@ import type {
   TaskTopic,
 } from '../../raw-store.js';
 import type { WorkerSession } from '../../store.js';
+import type { QueueAccess } from '../access.js';
+import type { Signals } from '../signals.js';
 import { leaseToken, QueueCounters, type Tables } from '../tables.js';
 import { push } from '../verbs/add.js';
 import { countStarts, roomWithinLimits, takeTasks } from '../verbs/claim.js';
@@ -16,23 +18,17 @@ import { leasedTask } from '../verbs/settle.js';
 import { dropOldTaskEvents, TaskEventReader, writeTaskEvent, writeWorkEvent } from './task-events.js';
 import { areUnlocked, hasLocks, lockTasks, releaseLock } from './unique-locks.js';
 
-export interface SqliteRawSetup {
-  tables: Tables;
-  now: () => number;
-  /** Runs inside the shared transaction. */
-  write: <T>(queue: string, work: (queue: number) => T) => Promise<T>;
-  read: <T>(queue: string, nothing: T, work: (queue: number) => T) => Promise<T>;
-  /** Notifies workers in this process of work to claim. */
-  work: (queue: string) => void;
-  watch: (queue: string) => () => void;
-}
-
 /** Raw tasks on SQLite: see the contract. */
 export class SqliteRawStore implements RawStore {
+  readonly #tables: Tables;
   readonly #eventReader: TaskEventReader;
 
-  constructor(private readonly setup: SqliteRawSetup) {
-    this.#eventReader = new TaskEventReader(setup.tables, setup.watch);
+  constructor(
+    private readonly access: QueueAccess,
+    private readonly signals: Signals,
+  ) {
+    this.#tables = access.tables;
+    this.#eventReader = new TaskEventReader(this.#tables, (queue) => signals.subscribe(queue, () => {}));
   }
 
   /** Delivers task events that other processes or calls have written. */
@@ -42,14 +38,14 @@ export class SqliteRawStore implements RawStore {
 
   async enqueue(queue: string, groups: readonly TaskGroup[]): Promise<boolean[]> {
     const accepted = await this.#change(queue, (n) => groups.map((group) => this.#enqueueOne(n, group)));
-    if (accepted.includes(true)) this.setup.work(queue);
+    if (accepted.includes(true)) this.signals.emit(queue, { type: 'work' });
     return accepted;
   }
 
   async claim({ queue, worker, lease }: WorkerSession, n: number, nonce: string): Promise<TaskClaim> {
-    const { tables } = this.setup;
-    return this.setup.write(queue, (number) => {
-      const now = this.setup.now();
+    const tables = this.#tables;
+    return this.access.write(queue, (number) => {
+      const now = this.access.now();
       const beat = tables.sql(
         'UPDATE sessions SET deadline = max(deadline, ?) WHERE queue = ? AND worker = ? AND deadline >= 0',
       );
@@ -71,43 +67,43 @@ export class SqliteRawStore implements RawStore {
 
   finish(queue: string, ends: readonly TaskCompletion[]): Promise<boolean[]> {
     return this.#change(queue, (n) => {
-      const counters = new QueueCounters(this.setup.tables, n);
-      const sealed = hasLocks(this.setup.tables, n);
-      const applied = ends.map((end) => this.#finishOne(counters, end, sealed));
+      const counters = new QueueCounters(this.#tables, n);
+      const locked = hasLocks(this.#tables, n);
+      const applied = ends.map((end) => this.#finishOne(counters, end, locked));
       // With a concurrency limit, an ended task lets another one start.
       if (counters.row.pace !== null && counters.get('tasks') > 0)
-        writeWorkEvent(this.setup.tables, n, this.setup.now(), 1);
+        writeWorkEvent(this.#tables, n, this.access.now(), 1);
       counters.write();
       return applied;
     });
   }
 
   count(queue: string): Promise<number> {
-    return this.setup.read(queue, 0, (n) => this.setup.tables.row(n).tasks);
+    return this.access.read(queue, 0, (n) => this.#tables.row(n).tasks);
   }
 
   peek(queue: string): Promise<Bytes | undefined> {
-    return this.setup.read(queue, undefined, (n) => this.#bodies(n, 1)[0]);
+    return this.access.read(queue, undefined, (n) => this.#bodies(n, 1)[0]);
   }
 
   tasks(queue: string): Promise<Bytes[]> {
-    return this.setup.read(queue, [], (n) => this.#bodies(n, -1));
+    return this.access.read(queue, [], (n) => this.#bodies(n, -1));
   }
 
   remove(queue: string, task: Bytes): Promise<number> {
     return this.#change(queue, (n) => {
-      const { tables } = this.setup;
+      const tables = this.#tables;
       const { changes } = tables.sql('DELETE FROM tasks WHERE queue = ? AND worker IS NULL AND body = ?').run(n, task);
       this.#countGone(n, Number(changes), Number(changes) * task.length);
       tables.sql('DELETE FROM seals WHERE queue = ? AND body = ? AND task IS NULL').run(n, task);
-      writeTaskEvent(tables, n, this.setup.now(), { type: 'cancel', task });
+      writeTaskEvent(tables, n, this.access.now(), { type: 'cancel', task });
       return Number(changes);
     });
   }
 
   clear(queue: string): Promise<void> {
     return this.#change(queue, (n) => {
-      const { tables } = this.setup;
+      const tables = this.#tables;
       const found = tables
         .sql(
           'SELECT count(*) AS tasks, coalesce(sum(length(body)), 0) AS bytes FROM tasks WHERE queue = ? AND worker IS NULL',
@@ -116,13 +112,13 @@ export class SqliteRawStore implements RawStore {
       tables.sql('DELETE FROM tasks WHERE queue = ? AND worker IS NULL').run(n);
       this.#countGone(n, found.tasks as number, found.bytes as number);
       tables.sql('DELETE FROM seals WHERE queue = ? AND task IS NULL').run(n);
-      writeTaskEvent(tables, n, this.setup.now(), { type: 'delete' });
+      writeTaskEvent(tables, n, this.access.now(), { type: 'delete' });
     });
   }
 
   findLeased(queue: string, task: Bytes): Promise<string[]> {
-    return this.setup.read(queue, [], (n) =>
-      this.setup.tables
+    return this.access.read(queue, [], (n) =>
+      this.#tables
         .sql('SELECT n, token FROM tasks WHERE queue = ? AND worker IS NOT NULL AND body = ?')
         .all(n, task)
         .map(leaseToken),
@@ -130,24 +126,15 @@ export class SqliteRawStore implements RawStore {
   }
 
   expireSession(queue: string, worker: string): Promise<boolean> {
-    return this.setup.write(queue, (n) => {
-      const update = this.setup.tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND worker = ?');
+    return this.access.write(queue, (n) => {
+      const update = this.#tables.sql('UPDATE sessions SET deadline = -1 WHERE queue = ? AND worker = ?');
       return update.run(n, worker).changes === 1;
     });
   }
 
-  removeSession(queue: string, worker: string): Promise<void> {
-    return this.setup.write(queue, (n) => {
-      const remove = this.setup.tables.sql('DELETE FROM sessions WHERE queue = ? AND worker = ? AND deadline <= ?');
-      remove.run(n, worker, this.setup.now());
-    });
-  }
-
   updateSession(queue: string, worker: string, info: string): Promise<boolean> {
-    return this.setup.write(queue, (n) => {
-      const update = this.setup.tables.sql(
-        'UPDATE sessions SET info = ? WHERE queue = ? AND worker = ? AND deadline >= 0',
-      );
+    return this.access.write(queue, (n) => {
+      const update = this.#tables.sql('UPDATE sessions SET info = ? WHERE queue = ? AND worker = ? AND deadline >= 0');
       return update.run(info, n, worker).changes === 1;
     });
   }
@@ -160,8 +147,8 @@ export class SqliteRawStore implements RawStore {
 
   /** A write that may have created task events. */
   async #change<T>(queue: string, work: (queue: number) => T): Promise<T> {
-    const result = await this.setup.write(queue, (n) => {
-      dropOldTaskEvents(this.setup.tables, this.setup.now());
+    const result = await this.access.write(queue, (n) => {
+      dropOldTaskEvents(this.#tables, this.access.now());
       return work(n);
     });
     this.pump();
@@ -169,7 +156,7 @@ export class SqliteRawStore implements RawStore {
   }
 
   #enqueueOne(queue: number, { tasks, unique }: TaskGroup): boolean {
-    const { tables, now } = this.setup;
+    const { tables, now } = this.access;
     if (unique && !areUnlocked(tables, queue, tasks)) return false;
     push(tables, queue, tasks, {});
     if (unique) lockTasks(tables, queue, tasks);
@@ -177,12 +164,12 @@ export class SqliteRawStore implements RawStore {
     return true;
   }
 
-  #finishOne(counters: QueueCounters, { token, result }: TaskCompletion, sealed: boolean): boolean {
-    const { tables, now } = this.setup;
+  #finishOne(counters: QueueCounters, { token, result }: TaskCompletion, locked: boolean): boolean {
+    const { tables, now } = this.access;
     const row = leasedTask(tables, counters.queue, { worker: '', token });
     if (!row) return false;
     const n = row.n as number;
-    if (sealed) releaseLock(tables, counters.queue, n);
+    if (locked) releaseLock(tables, counters.queue, n);
     const gone = tables.sql('DELETE FROM tasks WHERE n = ? RETURNING worker, body').get(n)!;
     counters.add('active', -1);
     const end = { worker: gone.worker as string, token, task: gone.body as Bytes };
@@ -194,14 +181,14 @@ export class SqliteRawStore implements RawStore {
   }
 
   #bodies(queue: number, limit: number): Bytes[] {
-    return this.setup.tables
+    return this.#tables
       .sql('SELECT body FROM tasks WHERE queue = ? AND worker IS NULL ORDER BY seq LIMIT ?')
       .all(queue, limit)
       .map((row) => row.body as Bytes);
   }
 
   #countGone(queue: number, tasks: number, bytes: number): void {
-    const counters = new QueueCounters(this.setup.tables, queue);
+    const counters = new QueueCounters(this.#tables, queue);
     counters.add('tasks', -tasks);
     counters.add('ready', -tasks);
     counters.add('bytes', -bytes);

@@ -1,8 +1,10 @@
 import { CroreError } from '../../../errors.js';
-import { type Bytes, type Need, type NewJob, STATES, type Terminal, type Unique } from '../../../job/job.js';
+import type { Bytes, Need, NewJob, Unique } from '../../../job/job.js';
 import { encodeSpec } from '../../../job/spec.js';
 import { type AddOutcome, type Capacity, CREATED, FULL } from '../../store.js';
-import { closeJob, dropRecords } from '../finalize.js';
+import type { Row } from '../file/driver.js';
+import { closeJob, removeEnded } from '../finalize.js';
+import { HIDDEN, isNeededByJobs, keepRecord, releaseAll } from '../kept-records.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Capacity): boolean {
@@ -33,7 +35,7 @@ export function add(
 }
 
 function addOne(tables: Tables, counters: QueueCounters, job: NewJob, limits: Capacity, now: number): AddOutcome {
-  if (job.replaceEnded) dropEnded(tables, counters, job.id);
+  if (job.replaceEnded) removeEnded(tables, counters, job.id);
   const existing = taken(tables, counters.queue, job, now);
   if (existing !== undefined) return { outcome: renew(tables, counters, job, existing, now), id: existing };
   const size = sizeOf(job.payload);
@@ -54,15 +56,11 @@ function addOne(tables: Tables, counters: QueueCounters, job: NewJob, limits: Ca
   for (const { up, on } of wires?.edges ?? []) {
     tables.sql('INSERT OR IGNORE INTO edges (up, down, policy) VALUES (?, ?, ?)').run(up, n, on);
   }
+  for (const up of wires?.ups ?? []) keepRecord(tables, up, n);
   counters.add(state === S.blocked ? 'blocked' : state === S.scheduled ? 'scheduled' : 'ready', 1);
   counters.add('bytes', size);
   if (unique) lock(tables, counters.queue, unique, job.id, now);
   return CREATED;
-}
-
-function dropEnded(tables: Tables, counters: QueueCounters, id: string): void {
-  const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ? AND state > 3').get(counters.queue, id);
-  if (row) dropRecords(tables, counters, STATES[row.state as number] as Terminal, 'SELECT ?', [row.n!]);
 }
 
 function lock(tables: Tables, queue: number, { key, ttl }: Unique, id: string, now: number): void {
@@ -133,11 +131,23 @@ export function insert(
 
 /** The id of the existing job that makes this one a duplicate. */
 function taken(tables: Tables, queue: number, job: NewJob, now: number): string | undefined {
-  if (tables.sql('SELECT 1 FROM jobs WHERE queue = ? AND id = ?').get(queue, job.id)) return job.id;
+  const record = tables.sql('SELECT n, state, until FROM jobs WHERE queue = ? AND id = ?').get(queue, job.id);
+  if (record && !givesWay(tables, record)) return job.id;
+  if (!job.fresh) {
+    const ended = tables.sql('SELECT 1 FROM ended_ids WHERE queue = ? AND id = ? AND until > ?');
+    if (ended.get(queue, job.id, now)) return job.id;
+  }
   const { unique } = job.spec;
   if (!unique) return undefined;
   const row = tables.sql('SELECT id, until FROM keys WHERE queue = ? AND key = ?').get(queue, unique.key);
   return row && (row.until === 0 || (row.until as number) > now) ? (row.id as string) : undefined;
+}
+
+/** A hidden record that is only there for somebody who waited for it gives way to a new job. */
+function givesWay(tables: Tables, { n, state, until }: Row): boolean {
+  if ((state as number) < S.done || until !== HIDDEN || isNeededByJobs(tables, n as number)) return false;
+  releaseAll(tables, n as number);
+  return true;
 }
 
 /** Before anything is written, checks that every upstream job exists or comes earlier in the batch. */
@@ -160,16 +170,19 @@ function findUpstream(tables: Tables, need: Need): { n: number; state: number } 
 }
 
 interface Wires {
+  /** All upstream jobs, ended or not. */
+  ups: number[];
   edges: { up: number; on: Need['on'] }[];
   failed?: string;
 }
 
 function wire(tables: Tables, needs: readonly Need[]): Wires {
-  const wires: Wires = { edges: [] };
+  const wires: Wires = { ups: [], edges: [] };
   for (const need of needs) {
     const upstream = findUpstream(tables, need);
     // An upstream job of the same batch that was refused because the queue is full counts as cancelled.
     const state = upstream?.state ?? S.cancelled;
+    if (upstream) wires.ups.push(upstream.n);
     if (state < S.done) wires.edges.push({ up: upstream!.n, on: need.on });
     else if (state !== S.done && need.on === 'success') {
       wires.failed = `an upstream job ended ${state === S.dead ? 'dead' : 'cancelled'}: ${need.id}`;

@@ -1,11 +1,11 @@
-import { type Lease, STATES, type Terminal } from '../../../job/job.js';
+import type { Lease } from '../../../job/job.js';
 import { decodeSpec, keepOf } from '../../../job/spec.js';
 import type { ProgressUpdate, QueueLimits } from '../../store.js';
-import { closeJob, dropOldest, dropRecords, tellDependents } from '../finalize.js';
+import { closeJob, dropOldest, notifyDependents, removeEnded } from '../finalize.js';
+import { HIDDEN, releaseNeeds } from '../kept-records.js';
 import { leaseToken, QueueCounters, S, sizeOf, type Tables } from '../tables.js';
+import { appendNote, writeProgress } from './notes.js';
 import { leasedJob, leasedTask } from './settle.js';
-
-const LOG_LIMIT = 65_536;
 
 export interface Cancelled {
   applied: boolean[];
@@ -18,7 +18,7 @@ export interface Cancelled {
 export function cancel(tables: Tables, queue: number, ids: readonly string[], now: number): Cancelled {
   const counters = new QueueCounters(tables, queue);
   const result: Cancelled = { applied: [], tokens: [], ended: [], woken: [] };
-  const told: { n: number; id: string; state: 'cancelled' }[] = [];
+  const endings: { n: number; id: string; state: 'cancelled' }[] = [];
   let freed = false;
   for (const id of ids) {
     const row = tables
@@ -45,11 +45,11 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     closeJob(tables, counters, now, { ...ending, ...counts, spec });
     counters.event(now, 'cancelled', id, 'cancelled');
     const keep = keepOf(spec, 'cancelled');
-    if (keep.ms > 0 && keep.count > 0) dropOldest(tables, counters, 'cancelled', keep.count);
-    told.push(ending);
+    if (keep.ms > 0 && keep.count > 0) dropOldest(tables, counters, 'cancelled', keep, now);
+    endings.push(ending);
     result.ended.push(id);
   }
-  if (told.length > 0) result.woken = tellDependents(tables, counters, now, told);
+  if (endings.length > 0) result.woken = notifyDependents(tables, counters, now, endings);
   if (freed) result.woken.push(queue);
   counters.write();
   return result;
@@ -59,7 +59,7 @@ export function retryDead(tables: Tables, queue: number, ids: readonly string[],
   const counters = new QueueCounters(tables, queue);
   const applied = ids.map((id) => {
     const row = tables
-      .sql(`SELECT n, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead}`)
+      .sql(`SELECT n, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead} AND until < ${HIDDEN}`)
       .get(queue, id);
     if (!row) return false;
     tables
@@ -88,11 +88,7 @@ export function setLimits(tables: Tables, queue: number, pace: QueueLimits, now:
 /** Removes the records of ended jobs. */
 export function remove(tables: Tables, queue: number, ids: readonly string[]): boolean[] {
   const counters = new QueueCounters(tables, queue);
-  const applied = ids.map((id) => {
-    const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ? AND state > 3').get(queue, id);
-    if (row) dropRecords(tables, counters, STATES[row.state as number] as Terminal, 'SELECT ?', [row.n!]);
-    return row !== undefined;
-  });
+  const applied = ids.map((id) => removeEnded(tables, counters, id));
   counters.write();
   return applied;
 }
@@ -108,24 +104,22 @@ export function recordProgress(
   if (!row) return false;
   if (lease.id === undefined) return true;
   if (progress !== undefined) new QueueCounters(tables, queue).event(now, 'progress', lease.id, progress);
-  tables
-    .sql(
-      `INSERT INTO notes (n, progress, log) VALUES (?, ?, ?) ON CONFLICT (n) DO UPDATE
-       SET progress = coalesce(excluded.progress, progress),
-           log = substr(coalesce(log, '') || coalesce(excluded.log, ''), -${LOG_LIMIT})`,
-    )
-    .run(row.n!, progress ?? null, log ?? null);
+  const n = row.n as number;
+  if (progress !== undefined) writeProgress(tables, n, progress);
+  if (log !== undefined) appendNote(tables, n, 'log', log);
   return true;
 }
 
 const COUNTERS =
-  'tasks = 0, bytes = 0, grouped = 0, blocked = 0, scheduled = 0, ready = 0, active = 0, done = 0, dead = 0, cancelled = 0';
+  'tasks = 0, bytes = 0, grouped = 0, blocked = 0, scheduled = 0, ready = 0, active = 0, done = 0, dead = 0, cancelled = 0, dropped = 0';
 
 /** Removes everything of a queue except its sessions. For dependents in other queues, its jobs count as cancelled. */
 export function obliterate(tables: Tables, queue: number, now: number): number[] {
   const mine = '(SELECT n FROM jobs WHERE queue = ?)';
   const ups = tables.sql(`SELECT DISTINCT up AS n, id FROM edges JOIN jobs ON n = up WHERE queue = ?`).all(queue);
+  const downs = tables.sql(`SELECT DISTINCT down AS n FROM needed WHERE down IN ${mine}`).all(queue) as { n: number }[];
   tables.sql(`DELETE FROM edges WHERE down IN ${mine}`).run(queue);
+  tables.sql(`DELETE FROM needed WHERE up IN ${mine}`).run(queue);
   tables.sql(`DELETE FROM notes WHERE n IN ${mine}`).run(queue);
   tables.sql('DELETE FROM jobs WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM tasks WHERE queue = ?').run(queue);
@@ -133,10 +127,13 @@ export function obliterate(tables: Tables, queue: number, now: number): number[]
   tables.sql('DELETE FROM groups WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM events WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM seals WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM ended_ids WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM awaited WHERE queue = ?').run(queue);
   tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
   const counters = new QueueCounters(tables, queue);
-  const told = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));
-  const woken = tellDependents(tables, counters, now, told);
+  const endings = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));
+  const woken = notifyDependents(tables, counters, now, endings);
+  releaseNeeds(tables, downs);
   counters.write();
   return woken;
 }

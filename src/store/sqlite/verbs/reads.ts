@@ -1,6 +1,7 @@
 import { type Job, type Lease, STATES, type State } from '../../../job/job.js';
 import type { Counts, JobPage, ListOptions, WorkerInfo } from '../../store.js';
 import type { Row, Value } from '../file/driver.js';
+import { HIDDEN } from '../kept-records.js';
 import { JOB_COLUMNS, leaseToken, S, type Tables, toJob } from '../tables.js';
 
 export function get(tables: Tables, queue: number, name: string, ids: readonly string[]): (Job | undefined)[] {
@@ -12,9 +13,10 @@ export function get(tables: Tables, queue: number, name: string, ids: readonly s
 }
 
 function withNotes(tables: Tables, job: Job, row: Row): Job {
-  const note = tables.sql('SELECT progress, log FROM notes WHERE n = ?').get(row.n!);
+  const note = tables.sql('SELECT progress, log, attempts FROM notes WHERE n = ?').get(row.n!);
   if (note?.progress) job.progress = note.progress as string;
   if (note?.log) job.log = note.log as string;
+  if (note?.attempts) job.attempts = note.attempts as string;
   return job;
 }
 
@@ -34,13 +36,13 @@ interface Order {
   walks: (from?: Value[]) => Walk[];
 }
 
-function plain(by: string, keys: string[], behind: string): Order {
-  return { keys, walks: (from) => [{ where: from ? behind : 'TRUE', by, values: from ?? [] }] };
+function plain(by: string, keys: string[], behind: string, all = 'TRUE'): Order {
+  return { keys, walks: (from) => [{ where: from ? behind : all, by, values: from ?? [] }] };
 }
 
 const UNGROUPED = 'priority DESC, seq';
 const GROUPED = 'grp, priority DESC, seq';
-const ENDED = plain('until DESC, n DESC', ['until', 'n'], '(until, n) < (?, ?)');
+const ENDED = plain('until DESC, n DESC', ['until', 'n'], '(until, n) < (?, ?)', `until < ${HIDDEN}`);
 
 /** Waiting jobs in the order they will run (jobs with a group last, group by group), ended jobs newest first. */
 const ORDER: Record<State, Order> = {
@@ -101,7 +103,8 @@ function decodeCursor(cursor: string, length: number): Value[] | undefined {
 
 export function count(tables: Tables, queue: number | undefined): Counts {
   const row = queue === undefined ? undefined : tables.row(queue);
-  return Object.fromEntries(STATES.map((state) => [state, row?.[state] ?? 0])) as Counts;
+  const counts = Object.fromEntries(STATES.map((state) => [state, row?.[state] ?? 0])) as Counts;
+  return row && row.dropped > 0 ? { ...counts, droppedDead: row.dropped } : counts;
 }
 
 export function workers(tables: Tables, queue: number): WorkerInfo[] {

@@ -2,7 +2,7 @@ import type { Terminal } from '../../../job/job.js';
 import { readError } from '../../../job/reported-error.js';
 import { decodeSpec, keepOf } from '../../../job/spec.js';
 import type { Row } from '../file/driver.js';
-import { closeJob, dropOldest, tellDependents } from '../finalize.js';
+import { closeJob, dropOldest, notifyDependents } from '../finalize.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
 
 export interface Reported {
@@ -17,19 +17,19 @@ const FIND = `SELECT n, id, state, attempt, crashes, spec, outcome, payload, grp
 /** Success without a token: see the contract. */
 export function reportSuccess(tables: Tables, queue: number, ids: readonly string[], now: number): Reported {
   const counters = new QueueCounters(tables, queue);
-  const told: { n: number; id: string; state: Terminal }[] = [];
+  const endings: { n: number; id: string; state: Terminal }[] = [];
   let freed = false;
   const applied = ids.map((id) => {
     const row = tables.sql(FIND).get(queue, id);
     if (!row || !mayEnd(row)) return false;
     freed ||= row.state === S.active && (row.grp !== null || counters.row.pace !== null);
-    told.push(end(tables, counters, now, row));
+    endings.push(end(tables, counters, now, row));
     return true;
   });
-  const woken = told.length > 0 ? tellDependents(tables, counters, now, told) : [];
+  const woken = endings.length > 0 ? notifyDependents(tables, counters, now, endings) : [];
   if (freed) woken.push(queue);
   counters.write();
-  return { applied, ended: told.map((job) => job.id), woken };
+  return { applied, ended: endings.map((job) => job.id), woken };
 }
 
 /** Whether the job is active, or was delivered and has had no report since. */
@@ -55,6 +55,6 @@ function end(
   closeJob(tables, counters, now, { ...ended, ...counts, spec });
   counters.event(now, 'done', ended.id);
   const keep = keepOf(spec, 'done');
-  if (keep.ms > 0 && keep.count > 0) dropOldest(tables, counters, 'done', keep.count);
+  if (keep.ms > 0 && keep.count > 0) dropOldest(tables, counters, 'done', keep, now);
   return ended;
 }

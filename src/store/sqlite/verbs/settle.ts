@@ -4,11 +4,13 @@ import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../../job/spec.js';
 import type { Outcome } from '../../../job/transitions.js';
 import type { EventType, Settlement } from '../../store.js';
 import type { Row } from '../file/driver.js';
-import { closeJob, dropOldest, hasNotes, tellDependents } from '../finalize.js';
-import { leaseToken, makeToken, QueueCounters, S, splitToken, type Tables } from '../tables.js';
+import { closeJob, dropOldest, hasNotes, notifyDependents, rememberIds } from '../finalize.js';
+import { keepAwaited, mayBeNeeded } from '../kept-records.js';
+import { leaseToken, makeToken, QueueCounters, RAN, S, splitToken, type Tables } from '../tables.js';
 import { writeWorkEvent } from '../tasks/task-events.js';
 import { hasLocks, releaseLock, returnLock } from '../tasks/unique-locks.js';
 import { insert } from './add.js';
+import { appendNote } from './notes.js';
 
 export interface Settled {
   applied: boolean[];
@@ -38,13 +40,13 @@ export function settle(
 }
 
 /** Jobs that were claimed together usually have adjacent rows, and a range costs a fraction of a list. */
-const DONE = `UPDATE jobs SET state = ${S.done}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL`;
+const DONE = `UPDATE jobs SET state = ${S.done}, ran = ${RAN}, at = ?, until = ?, outcome = NULL, worker = NULL, token = NULL`;
 const LEASED = 'queue = ? AND token = ? AND attempt = ?';
 
 class Settling {
   readonly ended: { n: number; id: string; state: Terminal }[] = [];
   readonly #fronts: { claim: number; seq: number; put: () => void }[] = [];
-  readonly #kept = new Map<Terminal, number>();
+  readonly #kept = new Map<Terminal, Keep>();
   readonly #seen = new Set<string>();
   readonly #freed = new Map<string, number>();
   /** Number of raw tasks returned to the queue. */
@@ -87,8 +89,8 @@ class Settling {
     for (const { put } of this.#fronts) put();
     if (this.#fronts.length > 0) this.woken.push(this.counters.queue);
     if (this.#returned > 0) writeWorkEvent(this.tables, this.counters.queue, this.now, this.#returned);
-    for (const [state, count] of this.#kept) dropOldest(this.tables, this.counters, state, count);
-    if (this.ended.length > 0) this.woken.push(...tellDependents(this.tables, this.counters, this.now, this.ended));
+    if (this.ended.length > 0) this.woken.push(...notifyDependents(this.tables, this.counters, this.now, this.ended));
+    for (const [state, keep] of this.#kept) dropOldest(this.tables, this.counters, state, keep, this.now);
   }
 
   /**
@@ -97,13 +99,16 @@ class Settling {
    */
   simplyDone(settlements: readonly Settlement[]): boolean[] | undefined {
     const keep = settlements[0]?.spec.keep.done;
+    const idWindow = settlements[0]?.spec.idWindow;
     if (keep !== DEFAULT_SPEC.keep.done && keep !== FORGETFUL_SPEC.keep.done) return undefined;
+    // Records may be needed: each has to be looked at.
+    if (keep.count === 0 && mayBeNeeded(this.tables)) return undefined;
     const claims = new Map<string, { nonce: string; attempt: number; rows: number[] }>();
     const groups: string[] = [];
     const ended: Settling['ended'] = [];
     for (const { lease, outcome: move, spec } of settlements) {
       const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
-      if (!simple || spec.keep.done !== keep || spec.unique) return undefined;
+      if (!simple || spec.keep.done !== keep || spec.unique || spec.idWindow !== idWindow) return undefined;
       const { attempt, n, nonce } = splitToken(lease.token);
       if (makeToken(attempt, n, nonce, lease.id!) !== lease.token) return undefined;
       const claim = claims.get(`${attempt}.${nonce}`);
@@ -117,12 +122,17 @@ class Settling {
       changed += this.#doneRows(rows, [this.counters.queue, nonce, attempt], keep);
     if (changed !== settlements.length) throw new StaleLeaseInBatch();
     this.ended.push(...ended);
+    keepAwaited(this.tables, this.counters.queue, this.now, ended);
     for (const { id } of ended) this.counters.event(this.now, 'done', id);
     this.counters.add('active', -changed);
     for (const group of groups) this.#release(group);
+    if (idWindow) {
+      const ids = ended.map(({ id }) => id);
+      rememberIds(this.tables, this.counters.queue, ids, this.now + idWindow);
+    }
     if (keep.count > 0) {
       this.counters.add('done', changed);
-      this.#kept.set('done', keep.count);
+      this.#kept.set('done', keep);
     }
     return settlements.map(() => true);
   }
@@ -141,19 +151,20 @@ class Settling {
     return Number(changes);
   }
 
-  #settleJob({ lease, outcome: move, spec }: Settlement, row: Row): void {
+  #settleJob({ lease, outcome: move, spec, attempt }: Settlement, row: Row): void {
     const { tables, counters } = this;
     const n = row.n as number;
     counters.event(this.now, eventOf(move), lease.id!, 'error' in move ? move.error : '');
+    if (attempt !== undefined) appendNote(tables, n, 'attempts', attempt);
     switch (move.to) {
       case 'done':
       case 'dead':
       case 'cancelled': {
         const outcome = move.to === 'done' ? (move.result ?? null) : move.error;
-        const { attempt, crashes } = move;
-        closeJob(tables, counters, this.now, { n, id: lease.id!, state: move.to, spec, attempt, crashes, outcome });
+        const counts = { attempt: move.attempt, crashes: move.crashes };
+        closeJob(tables, counters, this.now, { n, id: lease.id!, state: move.to, spec, ...counts, outcome });
         const keep = keepOf(spec, move.to);
-        if (keep.ms > 0 && keep.count > 0) this.#kept.set(move.to, Math.max(keep.count, this.#kept.get(move.to) ?? 0));
+        if (keep.ms > 0 && keep.count > 0) this.#kept.set(move.to, larger(keep, this.#kept.get(move.to)));
         this.ended.push({ n, id: lease.id!, state: move.to });
         return;
       }
@@ -216,6 +227,11 @@ class Settling {
     this.counters.add('ready', 1);
     this.counters.add('bytes', row.size as number);
   }
+}
+
+/** What is kept of a batch whose jobs ask for different things. */
+function larger(keep: Keep, other: Keep | undefined): Keep {
+  return other ? { ms: Math.max(keep.ms, other.ms), count: Math.max(keep.count, other.count) } : keep;
 }
 
 export function leasedJob(tables: Tables, queue: number, lease: Lease): Row | undefined {

@@ -4,6 +4,7 @@ import type { Row } from '../file/driver.js';
 import { dropRecords } from '../finalize.js';
 import { forgetUnused } from '../forget-queue.js';
 import { dropIdleGroups } from '../groups.js';
+import { releaseWaited } from '../kept-records.js';
 import { JOB_COLUMNS, leaseToken, QueueCounters, S, splitToken, type Tables, toJob } from '../tables.js';
 import { dropOldTaskEvents as forgetOldNews } from '../tasks/task-events.js';
 import { promote } from './claim.js';
@@ -27,6 +28,7 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   dropIdleGroups(tables, counters, now);
   trimEvents(tables, counters, now);
   forgetOldNews(tables, now);
+  const freed = forgetIds(tables, queue, now) + releaseWaited(tables, now, CHUNK);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);
   if (setBack && swept - now > options.lease) cut(tables, queue, swept, now + options.lease);
@@ -34,7 +36,17 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   if (!stalled) lost.push(...ofReservations(tables, queue, name, now));
   counters.write();
   forgetUnused(tables, queue, now);
-  return { lost, more: promoted === CHUNK || forgotten === CHUNK || lost.length > 0, promoted: promoted > 0 };
+  const more = promoted === CHUNK || forgotten === CHUNK || freed >= CHUNK || lost.length > 0;
+  const dropped = counters.get('dropped');
+  return { lost, more, promoted: promoted > 0, ...(dropped > 0 ? { droppedDead: dropped } : {}) };
+}
+
+function forgetIds(tables: Tables, queue: number, now: number): number {
+  const select = 'SELECT id FROM ended_ids WHERE queue = ? AND until <= ? LIMIT ?';
+  const { changes } = tables
+    .sql(`DELETE FROM ended_ids WHERE queue = ? AND id IN (${select})`)
+    .run(queue, queue, now, CHUNK);
+  return Number(changes);
 }
 
 function forgetOld(tables: Tables, counters: QueueCounters, now: number): number {

@@ -1,7 +1,7 @@
 -- add: jobs of any kind, in order.
 -- ARGV: now, maximum number of waiting entries ('' = no limit), maximum bytes, then per job: id, record, priority,
 --   at ('' = use delay), delay, unique key, unique mode (keep, extend, replace), unique ttl,
---   'keep-ms keep-count unique-key', 1 to replace an ended job of this id, number of dependencies, then per dependency:
+--   'keep-ms keep-count:id-window unique-key', 1 to replace an ended job of this id, number of dependencies, then per dependency:
 --   policy (s or f), upstream queue ('' = this one), upstream id.
 -- Reply: per job that was not created: index, 'duplicate', 'replaced', 'extended' or 'full', existing id.
 --   Or: 'unknown', upstream id.
@@ -61,8 +61,8 @@ for index, item in ipairs(items) do
     local left, failed = link_upstreams(id, item.needs)
     if failed then
       event('cancelled', id, failed)
-      local keep, count = string.match(ARGV[p + 8], '^(%d+) (%d+)')
-      close_jobs('cancelled', { id }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. failed }, { tonumber(keep) }, tonumber(count))
+      local keep, count, window = string.match(ARGV[p + 8], '^(%d+) (%d+):?(%d*)')
+      close_jobs('cancelled', { id }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. failed }, { tonumber(keep) }, tonumber(count), { tonumber(window) or 0 })
     else
       hold_unique_key(p, id)
       bytes = bytes + #record

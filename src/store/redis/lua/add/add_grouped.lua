@@ -2,11 +2,12 @@
 -- upstream jobs.
 -- ARGV: now, bytes of the records, packed list of id, record, group, id, record, group … Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
--- include: bytes events groups wake
+-- include: bytes ended_ids events groups wake
 local fields = cmsgpack.unpack(ARGV[3])
 local n, ids, all = #fields / 3, {}, {}
 for i = 1, n do all[i] = fields[3 * i - 2] end
 local known, records, lines, order, reply = call('HMGET', stem .. 'jobs', unpack(all)), {}, {}, {}, {}
+find_taken_ids(all, known)
 local bytes, seq = tonumber(ARGV[2]), call('HINCRBY', stem .. 'meta', 'back', n) - n
 for i = 1, n do
   local id, record, group = fields[3 * i - 2], fields[3 * i - 1], fields[3 * i]

@@ -2,11 +2,12 @@
 -- ARGV: now, bytes of the records, 1 if the ids were generated for this call and cannot exist yet, packed list of id,
 -- record, id, record … Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
--- include: bytes events wake
+-- include: bytes ended_ids events wake
 local fields = cmsgpack.unpack(ARGV[4])
 local ids, n = {}, #fields / 2
 for i = 1, n do ids[i] = fields[2 * i - 1] end
 local known = ARGV[3] == '1' and {} or call('HMGET', stem .. 'jobs', unpack(ids))
+if ARGV[3] ~= '1' then find_taken_ids(ids, known) end
 local reply, bytes = {}, tonumber(ARGV[2])
 for i = 1, n do
   if known[i] then

@@ -2,12 +2,12 @@
 -- ARGV: now, then triples: dependent id, '<queue>\0<id>' of the upstream job, its state. Reply: outbox flag.
 -- include: allow_oom dependencies
 allow_oom()
-local told = {}
+local ended = {}
 for p = 2, #ARGV, 3 do
   local skipped = deliver_end(ARGV[p], ARGV[p + 1], ARGV[p + 2])
   if skipped then
-    told[#told + 1] = skipped
-    told[#told + 1] = 'cancelled'
+    ended[#ended + 1] = skipped
+    ended[#ended + 1] = 'cancelled'
   end
 end
-return tell_dependents(told)
+return notify_dependents(ended)

@@ -25,7 +25,7 @@ local reply, cancelled, budget = { 0 }, {}, 500
 for _, message in ipairs(call('LRANGE', outbox, 0, 499)) do
   local state, id = string.match(message, '^(%a+)%z(.*)$')
   local members = call('SRANDMEMBER', stem .. 'deps:' .. id, budget)
-  local foreign = tell_local(id, state, members, cancelled)
+  local foreign = notify_local(id, state, members, cancelled)
   finish_if_empty(message, id)
   budget = budget - math.max(#members, 1)
   if call('EXISTS', stem .. 'deps:' .. id) == 1 then
@@ -35,6 +35,6 @@ for _, message in ipairs(call('LRANGE', outbox, 0, 499)) do
   end
   if budget <= 0 then break end
 end
-if #cancelled > 0 then tell_dependents(cancelled) end
+if #cancelled > 0 then notify_dependents(cancelled) end
 reply[1] = call('EXISTS', outbox)
 return reply

@@ -1,14 +1,16 @@
 -- link_dependents, in the slot of the upstream job: registers dependents in another queue.
--- ARGV: now, then pairs: upstream id, '<queue>\0<id>' of the dependent. Reply: per pair the upstream state or 'missing'.
--- include: allow_oom runs
+-- ARGV: now, 1 if the dependents are new: their upstream jobs must have records; then pairs: upstream id, '<queue>\0<id>' of the
+-- dependent. Reply: per pair the upstream state or 'missing'. Keeps the records of the upstream jobs.
+-- include: allow_oom runs kept_records
 allow_oom()
 local reply = {}
-for p = 2, #ARGV, 2 do
+for p = 3, #ARGV, 2 do
   local up = ARGV[p]
   local state = 'missing'
   if call('HEXISTS', stem .. 'jobs', up) == 1 then
     state = find_job(up)
-  else
+    keep_record(up, ARGV[p + 1])
+  elseif ARGV[2] ~= '1' then
     state = call('HGET', stem .. 'fates', up) or 'missing'
   end
   if state ~= 'missing' and state ~= 'done' and state ~= 'dead' and state ~= 'cancelled' then

@@ -13,11 +13,11 @@ local function deliver_end(down, up, state)
     call('HDEL', stem .. 'blocked', down)
     call('HDEL', stem .. 'runs', down)
     add_bytes(-call('HSTRLEN', stem .. 'jobs', down))
-    local keep, count, key = string.match(tail, '^(%d+) (%d+) (.*)$')
+    local keep, count, window, key = string.match(tail, '^(%d+) (%d+):?(%d*) (.*)$')
     if key ~= '' then free_unique_key(key, down) end
     local why = 'an upstream job ended ' .. state .. ': ' .. string.match(up, '([^%z]*)$')
     event('cancelled', down, why)
-    close_jobs('cancelled', { down }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. why }, { tonumber(keep) }, tonumber(count))
+    close_jobs('cancelled', { down }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. why }, { tonumber(keep) }, tonumber(count), { tonumber(window) or 0 })
     return down
   end
   if call('HINCRBY', stem .. 'blocked', down, -1) > 0 then return nil end
@@ -34,8 +34,8 @@ end
 
 -- Tells the dependents among these members that are in this queue, and takes them off. Jobs that are cancelled because of it are added to
 -- `ended` as id, 'cancelled'. Returns the members in other queues.
-local function tell_local(id, state, members, ended)
-  local foreign, told = {}, {}
+local function notify_local(id, state, members, ended)
+  local foreign, notified = {}, {}
   for _, member in ipairs(members) do
     if string.sub(member, 1, 1) == '\0' then
       local cancelled = deliver_end(string.sub(member, 2), '\0' .. id, state)
@@ -43,22 +43,22 @@ local function tell_local(id, state, members, ended)
         ended[#ended + 1] = cancelled
         ended[#ended + 1] = 'cancelled'
       end
-      told[#told + 1] = member
+      notified[#notified + 1] = member
     else
       foreign[#foreign + 1] = member
     end
   end
-  if #told > 0 then call('SREM', stem .. 'deps:' .. id, unpack(told)) end
+  if #notified > 0 then call('SREM', stem .. 'deps:' .. id, unpack(notified)) end
   return foreign
 end
 
 -- Notifies the dependents of ended jobs: directly if they are few and in this queue, otherwise through the outbox.
 -- Pairs: id, state, id, state … Returns 1 if the outbox is not empty.
-local function tell_dependents(pairs_)
+local function notify_dependents(ended_pairs)
   if call('EXISTS', stem .. 'downs') == 0 then return 0 end
   local budget, head = 1000, 1
-  while head <= #pairs_ do
-    local id, state = pairs_[head], pairs_[head + 1]
+  while head <= #ended_pairs do
+    local id, state = ended_pairs[head], ended_pairs[head + 1]
     head = head + 2
     if call('HEXISTS', stem .. 'downs', id) == 1 then
       local deps = stem .. 'deps:' .. id
@@ -67,7 +67,7 @@ local function tell_dependents(pairs_)
         budget = budget - size
         local members = call('SMEMBERS', deps)
         table.sort(members)
-        tell_local(id, state, members, pairs_)
+        notify_local(id, state, members, ended_pairs)
       end
       if call('SCARD', deps) == 0 then
         call('HDEL', stem .. 'downs', id)

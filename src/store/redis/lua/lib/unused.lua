@@ -4,13 +4,13 @@
 local COMPANIONS = { 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased', 'over',
   'seals', 'sealed', 'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
   'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl',
-  'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events' }
+  'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events', 'ids', 'kept', 'kept_by', 'kept_ttl', 'hidden' }
 
 -- Whether the queue is empty and has no workers and no settings.
 local function is_unused()
   local keys = { list }
   for _, name in ipairs({ 'jobs', 'leased', 'unique', 'edges', 'downs', 'outbox', 'fates', 'seals', 'sealed', 'lines', 'events',
-    'workers', 'marks', 'schedules' }) do
+    'workers', 'marks', 'schedules', 'ids', 'kept_by' }) do
     keys[#keys + 1] = stem .. name
   end
   if call('EXISTS', unpack(keys)) > 0 then return false end

@@ -1,8 +1,8 @@
 -- include: queue
 
--- told: subscribers to raw tasks have already received an event with the count
-local function wake(told)
+-- notified: subscribers to raw tasks have already received an event with the count
+local function wake(notified)
   if call('HDEL', stem .. 'meta', 'hungry') == 0 then return end
   call('PUBLISH', stem .. 'signals', 'w')
-  if not told then call('PUBLISH', stem .. 'news', 'w') end
+  if not notified then call('PUBLISH', stem .. 'news', 'w') end
 end

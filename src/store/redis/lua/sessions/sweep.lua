@@ -1,8 +1,8 @@
 -- sweep: periodic maintenance of a queue.
--- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept.
+-- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept, how many of them.
 -- Reply: nil if another process has just swept; else: more (0 or 1), outbox (0 or 1), dependencies (0 or 1), unused (0 or 1),
--- number of dead workers, their ids…, ids of jobs whose reservation ended…
--- include: allow_oom drop_records promote runs unused wake
+-- kept records (0 or 1), dead jobs dropped so far, number of dead workers, their ids…, ids of jobs whose reservation ended…
+-- include: allow_oom kept_records promote runs unused wake
 allow_oom()
 local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
 local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
@@ -15,11 +15,12 @@ for _, state in ipairs({ 'done', 'dead', 'cancelled' }) do
   local old = call('ZRANGEBYSCORE', stem .. state, '-inf', now, 'LIMIT', 0, 1000)
   if #old > 0 then
     call('ZREM', stem .. state, unpack(old))
-    drop_records(old)
+    drop_ended(old)
     if #old == 1000 then more = 1 end
   end
 end
 local function forget_recent()
+if drop_recent(tonumber(ARGV[5])) == 1000 then more = 1 end
   local old = call('LRANGE', stem .. 'recent', -100, -1)
   local gone = {}
   for i = #old, 1, -1 do
@@ -29,7 +30,7 @@ local function forget_recent()
   end
   if #gone == 0 then return end
   call('RPOP', stem .. 'recent', #gone)
-  drop_records(gone)
+  drop_ended(gone)
   if #gone == 100 then more = 1 end
 end
 forget_recent()
@@ -39,14 +40,23 @@ if #keys > 0 then
   call('ZREM', stem .. 'unique_ttl', unpack(keys))
 end
 
-local fates = call('ZRANGEBYSCORE', stem .. 'fates_ttl', '-inf', now, 'LIMIT', 0, 1000)
-if #fates > 0 then
-  call('HDEL', stem .. 'fates', unpack(fates))
-  call('ZREM', stem .. 'fates_ttl', unpack(fates))
+local forgotten = call('ZRANGEBYSCORE', stem .. 'fates_ttl', '-inf', now, 'LIMIT', 0, 1000)
+if #forgotten > 0 then
+  call('HDEL', stem .. 'fates', unpack(forgotten))
+  call('ZREM', stem .. 'fates_ttl', unpack(forgotten))
 end
 
+local taken = call('ZRANGEBYSCORE', stem .. 'ids', '-inf', now, 'LIMIT', 0, 1000)
+if #taken > 0 then call('ZREM', stem .. 'ids', unpack(taken)) end
+local waited = call('ZRANGEBYSCORE', stem .. 'kept_ttl', '-inf', now, 'LIMIT', 0, 1000)
+if #waited > 0 then
+  call('ZREM', stem .. 'kept_ttl', unpack(waited))
+  for _, id in ipairs(waited) do release_record(id, '@') end
+end
+if #taken == 1000 or #waited == 1000 then more = 1 end
+
 -- A session that was declared dead stays dead until it holds nothing: a late heartbeat does not revive it.
-local doomed = call('ZRANGEBYSCORE', stem .. 'workers', -1, -1, 'LIMIT', 0, 100)
+local expired = call('ZRANGEBYSCORE', stem .. 'workers', -1, -1, 'LIMIT', 0, 100)
 local dead = call('ZRANGEBYSCORE', stem .. 'workers', 0, now, 'LIMIT', 0, 100)
 local late = call('ZRANGEBYSCORE', stem .. 'reserved', '-inf', now, 'LIMIT', 0, 500)
 if swept and now - swept > lease then
@@ -63,11 +73,12 @@ if swept and swept - now > lease then
 end
 for _, worker in ipairs(dead) do
   call('ZADD', stem .. 'workers', -1, worker)
-  doomed[#doomed + 1] = worker
+  expired[#expired + 1] = worker
 end
-dead = doomed
+dead = expired
 if call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns', stem .. 'reopen') > 0 then wake() end
-local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), is_unused() and 1 or 0, #dead }
+local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), is_unused() and 1 or 0,
+  call('EXISTS', stem .. 'kept_by'), tonumber(call('HGET', stem .. 'meta', 'dropped')) or 0, #dead }
 for _, worker in ipairs(dead) do reply[#reply + 1] = worker end
 for _, id in ipairs(late) do reply[#reply + 1] = id end
 return reply

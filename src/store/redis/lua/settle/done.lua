@@ -1,10 +1,10 @@
 -- done: settle, for jobs that are done with default retention, or none (keep-count 0), and no unique key to free.
--- ARGV: now, keep-count, packed list of groups of jobs with the same outcome: 'attempt crashes priority', result, number of
+-- ARGV: now, keep-count, ms for which the ids stay taken (0 = not at all), packed list of groups of jobs with the same outcome: 'attempt crashes priority', result, number of
 -- jobs, and per job: id, token.
 -- Reply: outbox flag, then the indexes of jobs whose token no longer matched.
--- include: allow_oom close_jobs dependencies drop_records events release_groups tokens
+-- include: allow_oom attempts close_jobs dependencies events release_groups tokens
 allow_oom()
-local argv = cmsgpack.unpack(ARGV[3])
+local argv = cmsgpack.unpack(ARGV[4])
 local count, last = tonumber(ARGV[2]), #argv
 local ids, n, p = {}, 0, 1
 while p <= last do
@@ -21,12 +21,12 @@ local reply, live, fields, k, index = { 0 }, ids, {}, 0, 0
 local ended = found
 p = 1
 while p <= last do
-  local run, size = 'done ' .. argv[p] .. ' ' .. now .. ' ' .. argv[p + 1], tonumber(argv[p + 2])
+  local head, result, size = 'done ' .. argv[p] .. ' ' .. now .. ' ', argv[p + 1], tonumber(argv[p + 2])
   for i = p + 3, p + 1 + 2 * size, 2 do
     index = index + 1
     local held = found[index]
     if has_token(held, argv[i + 1]) then
-      fields[k + 1], fields[k + 2] = argv[i], run
+      fields[k + 1], fields[k + 2] = argv[i], head .. started(held) .. result
       k = k + 2
     else
       reply[#reply + 1] = index
@@ -51,17 +51,20 @@ if watched() then
   for _, id in ipairs(live) do event('done', id) end
 end
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
+local awaited = take_awaited(live)
+release_needs(live)
+if ARGV[3] ~= '0' then remember_ids(live, tonumber(ARGV[3])) end
 if count == 0 then
-  drop_records(live)
+  if call('EXISTS', stem .. 'kept') == 1 then call('HSET', stem .. 'ended', unpack(fields)) end
+  drop_ended(live)
 else
   call('HSET', stem .. 'ended', unpack(fields))
-  local over = call('LPUSH', stem .. 'recent', unpack(live)) - count
-  if over > 0 then drop_records(call('RPOP', stem .. 'recent', math.min(over, 1000)) or {}) end
+  if call('LPUSH', stem .. 'recent', unpack(live)) > count then drop_recent(count) end
 end
-announce_ends(live)
+announce_ends(awaited)
 if call('EXISTS', stem .. 'downs') == 1 then
-  local told = {}
-  for i, id in ipairs(live) do told[2 * i - 1], told[2 * i] = id, 'done' end
-  reply[1] = tell_dependents(told)
+  local ended = {}
+  for i, id in ipairs(live) do ended[2 * i - 1], ended[2 * i] = id, 'done' end
+  reply[1] = notify_dependents(ended)
 end
 return reply

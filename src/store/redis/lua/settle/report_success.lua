@@ -1,6 +1,6 @@
 -- report_success: success without a token, for active jobs and for jobs that wait for a retry without a report since their
 -- delivery.
--- ARGV: now, then per job: id, keep-ms, keep-count, unique key to free.
+-- ARGV: now, then per job: id, keep-ms, keep-count, unique key to free, ms for which the id stays taken.
 -- Reply: outbox flag, then per job 1 or 0.
 -- include: allow_oom close_jobs dependencies dequeue_job events runs unique_keys
 allow_oom()
@@ -14,8 +14,8 @@ local function matters(state, run)
   return attempt > 0 and string.byte(tail) ~= 1
 end
 
-local reply, told = { 0 }, {}
-for p = 2, #ARGV, 4 do
+local reply, ended = { 0 }, {}
+for p = 2, #ARGV, 5 do
   local id = ARGV[p]
   local state, run = find_job(id)
   local known = call('HEXISTS', stem .. 'jobs', id) == 1
@@ -24,10 +24,10 @@ for p = 2, #ARGV, 4 do
   if counts then
     if ARGV[p + 3] ~= '' then free_unique_key(ARGV[p + 3], id) end
     event('done', id)
-    close_jobs('done', { id }, { 'done ' .. counts .. ' ' .. now .. ' ' }, { tonumber(ARGV[p + 1]) }, tonumber(ARGV[p + 2]))
-    told[#told + 1] = id
-    told[#told + 1] = 'done'
+    close_jobs('done', { id }, { 'done ' .. counts .. ' ' .. now .. ' ' }, { tonumber(ARGV[p + 1]) }, tonumber(ARGV[p + 2]), { tonumber(ARGV[p + 4]) })
+    ended[#ended + 1] = id
+    ended[#ended + 1] = 'done'
   end
 end
-if #told > 0 then reply[1] = tell_dependents(told) end
+if #ended > 0 then reply[1] = notify_dependents(ended) end
 return reply

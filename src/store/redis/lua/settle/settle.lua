@@ -1,12 +1,12 @@
 -- settle: applies outcomes to leased entries whose token still matches.
 -- ARGV: now, then per entry: worker, token, id ('' for a raw task), move (done, dead, cancelled, scheduled, ready, raw),
 --   'attempt crashes priority', tail (result or error), number (keep-ms or delay), keep-count, unique key to free,
---   record to create for a raw task that becomes a job.
+--   record to create for a raw task that becomes a job, ms for which the id stays taken, line for the history of attempts.
 -- Reply: outbox flag, then per entry 1 or 0. A list key of the wrong type fails before anything is written.
--- include: allow_oom bytes close_jobs dependencies enqueue_job events release_groups task_batch tokens unique_keys unique_tasks wake
+-- include: allow_oom attempts bytes close_jobs dependencies enqueue_job events release_groups task_batch tokens unique_keys unique_tasks wake
 call('LLEN', list)
 allow_oom()
-local reply, n = { 0 }, (#ARGV - 1) / 10
+local reply, n = { 0 }, (#ARGV - 1) / 12
 local sealing = call('EXISTS', stem .. 'sealed') == 1
 
 local freed = {}
@@ -26,27 +26,30 @@ local function unlease(p)
   return true
 end
 
-local ends = { done = { {}, {}, {}, 0 }, dead = { {}, {}, {}, 0 }, cancelled = { {}, {}, {}, 0 } }
-local fronts, told, bytes, stir, raw = {}, {}, 0, false, 0
+local function final() return { ids = {}, runs = {}, keeps = {}, windows = {}, count = 0 } end
+local ends = { done = final(), dead = final(), cancelled = final() }
+local fronts, ended, bytes, stir, raw = {}, {}, 0, false, 0
 for i = 1, n do
-  local p = 10 * i - 8
+  local p = 12 * i - 10
   local id, move, head, tail = ARGV[p + 2], ARGV[p + 3], ARGV[p + 4], ARGV[p + 5]
   local entry = unlease(p)
   reply[i + 1] = entry and 1 or 0
   if entry then
     if ARGV[p + 9] ~= '' then call('HSET', stem .. 'jobs', id, ARGV[p + 9]) end
+    if id ~= '' and ARGV[p + 11] ~= '' then append_attempt(id, ARGV[p + 11]) end
     local group = ends[move]
     -- an entry that returns with an error was lost or has failed; without one it was snoozed or released
     local later = move == 'scheduled' and (tail == '' and 'snoozed' or 'retry')
     if id ~= '' then event(later or (group and move) or (tail == '' and 'released' or 'lost'), id, move ~= 'done' and (string.gsub(tail, '^\1', ''))) end
     if group and id ~= '' then
-      local k = #group[1] + 1
-      group[1][k], group[2][k] = id, move .. ' ' .. head .. ' ' .. now .. ' ' .. tail
+      local k = #group.ids + 1
+      group.ids[k], group.runs[k] = id, move .. ' ' .. head .. ' ' .. now .. ' ' .. (move == 'done' and entry == true and started(freed[#freed]) or '') .. tail
       -- a job that is not kept must not evict others, and the largest count of the batch applies
       local most = tonumber(ARGV[p + 7])
-      group[3][k], group[4] = most > 0 and tonumber(ARGV[p + 6]) or 0, math.max(group[4], most)
-      told[#told + 1] = id
-      told[#told + 1] = move
+      group.keeps[k], group.count = most > 0 and tonumber(ARGV[p + 6]) or 0, math.max(group.count, most)
+      group.windows[k] = tonumber(ARGV[p + 10])
+      ended[#ended + 1] = id
+      ended[#ended + 1] = move
       if ARGV[p + 8] ~= '' then free_unique_key(ARGV[p + 8], id) end
     elseif move == 'scheduled' then
       local at = now + ARGV[p + 6]
@@ -77,8 +80,8 @@ for _, front in ipairs(fronts) do
   stir = true
 end
 
-for state, group in pairs(ends) do close_jobs(state, group[1], group[2], group[3], group[4]) end
-if #told > 0 then reply[1] = tell_dependents(told) end
+for state, group in pairs(ends) do close_jobs(state, group.ids, group.runs, group.keeps, group.count, group.windows) end
+if #ended > 0 then reply[1] = notify_dependents(ended) end
 add_bytes(bytes)
 if raw > 0 then call('PUBLISH', stem .. 'news', 'w' .. raw) end
 if stir then wake(raw > 0) end

@@ -41,10 +41,10 @@ end
 
 local reply, leased, k = { 'ok', first, size }, {}, 0
 for i = 1, n, size do
-  local sheaf = n > size and size > 1 and { unpack(tasks, i, math.min(i + size - 1, n)) } or tasks
-  local packed = size > 1 and pack(sheaf)
+  local batch = n > size and size > 1 and { unpack(tasks, i, math.min(i + size - 1, n)) } or tasks
+  local packed = size > 1 and pack(batch)
   if packed then reply[#reply + 1] = packed end
-  leased[k + 1], leased[k + 2] = token_of(i), owner .. ((size == 1 or #sheaf == 1) and tasks[i] or packed)
+  leased[k + 1], leased[k + 2] = token_of(i), owner .. ((size == 1 or #batch == 1) and tasks[i] or packed)
   k = k + 2
 end
 call('HSET', stem .. 'leased', unpack(leased))

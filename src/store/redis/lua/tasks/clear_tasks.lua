@@ -14,5 +14,5 @@ else
 end
 call('UNLINK', list, stem .. 'seals')
 call('PUBLISH', stem .. 'news', 'k')
-tell_original(ARGV[2], '')
+notify_original(ARGV[2], '')
 return n

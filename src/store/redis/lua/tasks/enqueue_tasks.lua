@@ -41,7 +41,7 @@ end
 if pushed > 0 then
   add_bytes(bytes)
   call('PUBLISH', stem .. 'news', 'w' .. pushed)
-  tell_original(ARGV[3], pushed .. '')
+  notify_original(ARGV[3], pushed .. '')
   wake(true)
 end
 return reply

@@ -14,7 +14,7 @@ local results = listening and ARGV[3] ~= '' and cmsgpack.unpack(ARGV[3])
 if get_limits() then wake() end
 
 local reply, number = {}, 0
-local told, values, kept, size = {}, {}, {}, 0
+local finished, values, kept, size = {}, {}, {}, 0
 for i = 1, #items, 2 do
   local field, places, value, held = items[i], items[i + 1], nil, nil
   if listening or sealing then value = call('HGET', leased, field) else value = call('HEXISTS', leased, field) == 1 end
@@ -30,20 +30,20 @@ for i = 1, #items, 2 do
     end
   end
   if listening and held and (held ~= '' or places == '') then
-    told[#told + 1], told[#told + 2] = field, held
+    finished[#finished + 1], finished[#finished + 2] = field, held
     values[#values + 1], size = value, size + #value
   end
 end
 
-if #told == 0 then return reply end
+if #finished == 0 then return reply end
 if size < 1048576 then
-  call('PUBLISH', channel, 'd' .. pack(told) .. pack(values) .. (results and pack(kept) or ''))
+  call('PUBLISH', channel, 'd' .. pack(finished) .. pack(values) .. (results and pack(kept) or ''))
   return reply
 end
 -- The server's buffer for a subscriber is small: large tasks and results are published one by one.
 number = 0
 for i, value in ipairs(values) do
-  local field, held = told[2 * i - 1], told[2 * i]
+  local field, held = finished[2 * i - 1], finished[2 * i]
   for k = 1, math.max(1, #held) do
     number = number + 1
     local result = results and pack({ kept[number] }) or ''

@@ -7,5 +7,5 @@ local n = call('LREM', list, 0, ARGV[2])
 add_bytes(-n * #ARGV[2])
 call('SREM', stem .. 'seals', ARGV[2])
 call('PUBLISH', stem .. 'news', 'c' .. ARGV[2])
-tell_original(ARGV[3], ARGV[2])
+notify_original(ARGV[3], ARGV[2])
 return n

@@ -1,4 +1,4 @@
--- include: queue runs
+-- include: queue runs kept_records
 
 -- Registers a job with its upstream jobs that have not ended. Returns how many there are, and the reason if one has already
 -- failed it.
@@ -8,7 +8,9 @@ local function link_upstreams(id, needs)
     local policy, queue, up = ARGV[p], ARGV[p + 1], ARGV[p + 2]
     local state = queue == '' and (find_job(up)) or 'ready'
     -- an upstream job of the same batch that was refused because the queue is full counts as cancelled
-    if queue == '' and call('HEXISTS', stem .. 'jobs', up) == 0 then state = 'cancelled' end
+    local known = call('HEXISTS', stem .. 'jobs', up) == 1
+    if queue == '' and not known then state = 'cancelled' end
+    if queue == '' and known then keep_record(up, '\0' .. id) end
     if state == 'done' or (policy == 'f' and (state == 'dead' or state == 'cancelled')) then
       -- this dependency is already met
     elseif state == 'dead' or state == 'cancelled' then

@@ -1,9 +1,11 @@
 -- Unique keys of jobs being added. `p` is the index of a job's first argument: see add.lua.
--- include: queue runs bytes record
+-- include: queue runs bytes record ended_ids
 
 -- The existing job with the id, or the unique key, of a new job.
 local function find_holder(p)
-  if call('HEXISTS', stem .. 'jobs', ARGV[p]) == 1 then return ARGV[p] end
+  local known = { call('HEXISTS', stem .. 'jobs', ARGV[p]) == 1 }
+  find_taken_ids({ ARGV[p] }, known)
+  if known[1] then return ARGV[p] end
   local key = ARGV[p + 5]
   if key == '' then return nil end
   local holder = call('HGET', stem .. 'unique', key)

@@ -1,34 +1,39 @@
--- include: drop_records
-
-local function announce_ends(ids)
-  if call('EXISTS', stem .. 'awaited') == 0 then return end
-  for _, id in ipairs(ids) do
-    if call('HDEL', stem .. 'awaited', id) == 1 then call('PUBLISH', stem .. 'signals', 'f' .. id) end
-  end
-end
+-- include: kept_records ended_ids
 
 -- Ends jobs in one final state: keeps their records for a while or removes them, and notifies watchers.
--- Parallel lists: ids, runs, keeps (milliseconds); count is how many records of this state are kept.
-local function close_jobs(state, ids, runs, keeps, count)
+-- Parallel lists: ids, runs, keeps (milliseconds), windows (milliseconds for which the id stays taken, 0 = not at all);
+-- count is how many records of this state are kept.
+local function close_jobs(state, ids, runs, keeps, count, windows)
   if #ids == 0 then return end
-  local scores, fields, drop, k = {}, {}, {}, 0
-  for i = 1, #ids do
-    if keeps[i] > 0 and count > 0 then
-      scores[k + 1], scores[k + 2] = now + keeps[i], ids[i]
-      fields[k + 1], fields[k + 2] = ids[i], runs[i]
-      k = k + 2
+  local awaited = take_awaited(ids)
+  release_needs(ids)
+  local any_kept = call('EXISTS', stem .. 'kept') == 1
+  local scores, fields, drop = {}, {}, {}
+  for i, id in ipairs(ids) do
+    if windows[i] > 0 then remember_ids({ id }, windows[i]) end
+    local listed = keeps[i] > 0 and count > 0
+    if listed then
+      scores[#scores + 1] = now + keeps[i]
+      scores[#scores + 1] = id
     else
-      drop[#drop + 1] = ids[i]
+      drop[#drop + 1] = id
+    end
+    if listed or any_kept then
+      fields[#fields + 1] = id
+      fields[#fields + 1] = runs[i]
     end
   end
-  if k > 0 then
-    call('HSET', stem .. 'ended', unpack(fields))
-    local over = call('ZCARD', stem .. state) + call('ZADD', stem .. state, unpack(scores)) - count
+  if #fields > 0 then call('HSET', stem .. 'ended', unpack(fields)) end
+  if #scores > 0 then
+    local over = math.min(call('ZCARD', stem .. state) + call('ZADD', stem .. state, unpack(scores)) - count, 1000)
     if over > 0 then
-      local popped = call('ZPOPMIN', stem .. state, math.min(over, 1000))
-      for i = 1, #popped, 2 do drop[#drop + 1] = popped[i] end
+      local last = state == 'done' and now + math.max(unpack(keeps)) - YOUNG or '+inf'
+      local oldest = call('ZRANGEBYSCORE', stem .. state, '-inf', last, 'LIMIT', 0, over)
+      if #oldest > 0 then call('ZREM', stem .. state, unpack(oldest)) end
+      for _, id in ipairs(oldest) do drop[#drop + 1] = id end
+      if state == 'dead' and #oldest > 0 then call('HINCRBY', stem .. 'meta', 'dropped', #oldest) end
     end
   end
-  drop_records(drop)
-  announce_ends(ids)
+  if #drop > 0 then drop_ended(drop) end
+  announce_ends(awaited)
 end

@@ -1,7 +1,8 @@
 -- include: queue runs drop_records
 
--- Removes the record of an ended job; returns whether there was one.
+-- Removes the record of an ended job and frees its id; returns whether there was a record.
 local function remove_ended(id)
+  call('ZREM', stem .. 'ids', id)
   local run = call('HGET', stem .. 'ended', id)
   if not run then return false end
   local state = parse_run(run)

@@ -1,0 +1,89 @@
+import { isCroreError } from '../../errors.js';
+import type { AddOutcome, Claim, Store } from '../../store/store.js';
+import type { Metrics } from './metrics.js';
+
+/** The verbs that are calls to the store; all else of it is passed on as it is. */
+const VERBS = [
+  'push',
+  'add',
+  'claim',
+  'settle',
+  'recordProgress',
+  'join',
+  'heartbeat',
+  'leave',
+  'leasesOf',
+  'sweep',
+  'get',
+  'list',
+  'count',
+  'queues',
+  'workers',
+  'reportSuccess',
+  'cancel',
+  'retryDead',
+  'remove',
+  'settings',
+  'configure',
+  'obliterate',
+  'watchForEnd',
+] as const;
+type Verb = (typeof VERBS)[number];
+type AnyVerb = (...args: never[]) => Promise<unknown>;
+
+/** Counts what a call has done; called with its arguments and its result. */
+type Count = (args: never, result: never) => void;
+
+/** The same store, with its calls counted and timed: once per call, which is a batch, not per job. */
+export function observedStore(store: Store, metrics: Metrics): Store {
+  const counts: Partial<Record<Verb, Count>> = {
+    push: ([queue, tasks]: Parameters<Store['push']>, accepted: boolean) => {
+      if (accepted) metrics.pushes.add(tasks.length, queue);
+    },
+    add: ([queue]: Parameters<Store['add']>, outcomes: AddOutcome[]) => metrics.added(queue, outcomes),
+    claim: ([{ queue }]: Parameters<Store['claim']>, { entries }: Claim) => {
+      if (entries.length > 0) metrics.claimed(queue, entries, store.now());
+    },
+    settle: ([queue, settlements]: Parameters<Store['settle']>, applied: boolean[]) =>
+      metrics.settled(queue, settlements, applied),
+  };
+  const observed: Partial<Record<Verb, AnyVerb>> = {};
+  for (const verb of VERBS) {
+    observed[verb] = timed(verb, (store[verb] as AnyVerb).bind(store), metrics, counts[verb]);
+  }
+  return {
+    ...(observed as unknown as Pick<Store, Verb>),
+    now: () => store.now(),
+    threadUrl: store.threadUrl,
+    maxParallelClaims: store.maxParallelClaims,
+    warnings: store.warnings,
+    schedules: store.schedules,
+    events: store.events,
+    sources: store.sources,
+    raw: store.raw,
+    addIn: store.addIn?.bind(store),
+    backup: store.backup?.bind(store),
+    subscribe: (queue, listener) => store.subscribe(queue, listener),
+    close: () => store.close(),
+  };
+}
+
+/** No more than one promise per call: a claim of a single job is a call, too. */
+function timed(verb: Verb, call: AnyVerb, metrics: Metrics, count?: Count): AnyVerb {
+  let record: ((seconds: number) => void) | undefined;
+  return (...args) => {
+    const began = performance.now();
+    return call(...args).then(
+      (result) => {
+        record ??= metrics.calls.recorder(verb);
+        record((performance.now() - began) / 1_000);
+        count?.(args as never, result as never);
+        return result;
+      },
+      (error: unknown) => {
+        metrics.errors.add(1, verb, isCroreError(error) ? error.code : 'UNKNOWN');
+        throw error;
+      },
+    );
+  };
+}

@@ -1,0 +1,61 @@
+import { checkInteger, checkOptions, describe } from './engine/check.js';
+import type { AddOptions } from './engine/options.js';
+import { decodeValue } from './engine/payload.js';
+import { CroreError, Fatal } from './errors.js';
+import type { Bytes, Entry } from './job/job.js';
+import type { Capacity } from './store/store.js';
+
+/** What callers give to a queue, and what its handlers get. */
+
+export type AddManyItem<T> = { payload: T } & AddOptions;
+
+/** The headers of the caller have precedence: it may pass on a context of its own. */
+export function withHeaders(
+  options: AddOptions | undefined,
+  headers: Record<string, string> | undefined,
+): AddOptions | undefined {
+  return headers ? { ...options, headers: { ...headers, ...options?.headers } } : options;
+}
+
+export function splitItem<T>(item: AddManyItem<T>): [T, AddOptions | undefined] {
+  const { payload, ...options } = item;
+  return [payload, Object.keys(options).length > 0 ? options : undefined];
+}
+
+/** The same error, prefixed with the item it belongs to. */
+export function atItem(error: unknown, place: string): unknown {
+  if (!(error instanceof CroreError)) return error;
+  return new CroreError(error.code, `${place}: ${error.message}`, { cause: error });
+}
+
+/** Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for. */
+export function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json'): unknown {
+  return job && !job.spec.raw ? decodeValue(job.payload) : readTask(task ?? (job!.payload as Bytes), tasks);
+}
+
+function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {
+  if (as === 'bytes') return task;
+  const text = Buffer.from(task.buffer, task.byteOffset, task.byteLength).toString();
+  if (as === 'text') return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Fatal('the task is not JSON');
+  }
+}
+
+export function resolveCapacity(limits: Capacity | undefined): Capacity {
+  if (limits === undefined) return {};
+  checkOptions(limits, ['count', 'bytes'], 'limits');
+  return {
+    count: limits.count === undefined ? undefined : checkInteger(limits.count, 'limits.count', 0),
+    bytes: limits.bytes === undefined ? undefined : checkInteger(limits.bytes, 'limits.bytes', 0),
+  };
+}
+
+export function checkCursor(cursor: string | undefined): string | undefined {
+  if (cursor !== undefined && !/^[\w-]{1,4096}$/.test(cursor)) {
+    throw new CroreError('BAD_OPTION', `invalid cursor ${describe(cursor)}: it was not returned by list`);
+  }
+  return cursor;
+}

@@ -1,0 +1,110 @@
+import { CroreError } from '../../errors.js';
+import type { Bytes, NewJob } from '../../job/job.js';
+import { type AddOutcome, type Capacity, CREATED, FULL, type SourceStep, type SourceStore } from '../store.js';
+import type { Again, Arg, Reply } from './connection/client.js';
+import type { Signals } from './connection/signals.js';
+import type { Dependencies } from './dependencies.js';
+import { addArguments, capacityText, groupedArguments, plainArguments } from './records/arguments.js';
+import type { Registry } from './registry.js';
+import type { ScriptName } from './scripts.js';
+import { asBuffer } from './tasks/raw-store.js';
+import { type ScriptReply, text, type View } from './view.js';
+
+/** Adds jobs and raw tasks: a script for plain jobs, one for plain jobs in groups, and one for everything else. */
+export class JobAdder {
+  /** If the first try succeeded, a second one finds the new source position and changes nothing. */
+  readonly sources: SourceStore = {
+    add: async (queue, jobs, step) => this.#addFromSource(queue, jobs, step),
+    position: async (queue, source) =>
+      text((await this.view.run('source_position', queue, [this.view.time(), source])).reply),
+  };
+
+  constructor(
+    private readonly view: View,
+    private readonly registry: Registry,
+    private readonly signals: Signals,
+    private readonly dependencies: Dependencies,
+  ) {}
+
+  async push(queue: string, tasks: readonly Bytes[], limits: Capacity): Promise<boolean> {
+    await this.registry.add(queue);
+    const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
+    const args: Arg[] = [this.view.time(), capacityText(limits.count), capacityText(limits.bytes), String(bytes)];
+    for (const task of tasks) args.push(asBuffer(task));
+    return (await this.#runAndSignal('push', queue, args, false)).reply === 1;
+  }
+
+  async add(queue: string, jobs: readonly NewJob[], limits: Capacity): Promise<AddOutcome[]> {
+    await this.registry.add(queue);
+    const [now, createdAt] = [this.view.time(), this.view.now()];
+    const unlimited = limits.count === undefined && limits.bytes === undefined;
+    const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
+    if (plain) {
+      const { reply, repeated } = await this.#runAndSignal('add_plain', queue, plain, (args) => {
+        args[2] = '0'; // a second try may find its own ids
+      });
+      return outcomes(jobs, reply as Reply[], repeated);
+    }
+    const grouped = unlimited ? groupedArguments(jobs, now, createdAt) : undefined;
+    if (grouped) {
+      const { reply, repeated } = await this.#runAndSignal('add_grouped', queue, grouped);
+      return outcomes(jobs, reply as Reply[], repeated);
+    }
+    const args = addArguments(queue, jobs, now, createdAt, limits);
+    const { reply, repeated } = await this.#addAny('add', queue, jobs, args);
+    return outcomes(jobs, reply, repeated);
+  }
+
+  async #addFromSource(queue: string, jobs: readonly NewJob[], step: SourceStep): Promise<AddOutcome[] | 'stale'> {
+    await this.registry.add(queue);
+    const args = addArguments(queue, jobs, this.view.time(), this.view.now(), {});
+    args.push(step.source, step.from, step.to);
+    const { reply } = await this.#addAny('add_from_source', queue, jobs, args);
+    return text(reply[0] ?? null) === 'stale' ? 'stale' : outcomes(jobs, reply, false);
+  }
+
+  /** Adds jobs that may depend on jobs of other queues. */
+  async #addAny(
+    name: 'add' | 'add_from_source',
+    queue: string,
+    jobs: readonly NewJob[],
+    args: Arg[],
+  ): Promise<{ reply: Reply[]; repeated: boolean }> {
+    const edges = this.dependencies.foreign(queue, jobs);
+    const states = await this.dependencies.link(edges, true);
+    const missing = states.indexOf('missing');
+    if (missing >= 0) throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
+    const { reply, repeated } = await this.#runAndSignal(name, queue, args);
+    const [first, second] = reply as Reply[];
+    if (first !== undefined && text(first) === 'unknown') throw unknown(queue, text(second!));
+    await this.dependencies.settle(edges);
+    return { reply: reply as Reply[], repeated };
+  }
+
+  /** Notifies workers in this process without waiting for the server's signal. */
+  #runAndSignal(name: ScriptName, queue: string, args: Arg[], again: Again = true): Promise<ScriptReply> {
+    const running = this.view.run(name, queue, args, again);
+    this.signals.nudge(this.view.keys.queue(queue).channel);
+    return running;
+  }
+}
+
+function unknown(queue: string, id: string): CroreError {
+  return new CroreError('UNKNOWN_UPSTREAM', `upstream job '${id}' of queue '${queue}' does not exist`);
+}
+
+/**
+ * Every job was created except those in the reply; finding our own id after a lost reply means that our first try added
+ * it.
+ */
+function outcomes(jobs: readonly NewJob[], reply: Reply[], repeated: boolean): AddOutcome[] {
+  const result: AddOutcome[] = new Array(jobs.length).fill(CREATED);
+  for (let i = 0; i < reply.length; i += 3) {
+    const index = (reply[i] as number) - 1;
+    const id = text(reply[i + 2]!);
+    const outcome = text(reply[i + 1]!) as 'duplicate' | 'replaced' | 'extended' | 'full';
+    if (outcome === 'full') result[index] = FULL;
+    else if (!repeated || id !== jobs[index]!.id) result[index] = { outcome, id };
+  }
+  return result;
+}

@@ -1,0 +1,74 @@
+-- include: queue runs record drop_records
+
+-- Records that somebody still needs are dropped neither by count nor by age: those of upstream jobs until their dependents have
+-- ended, and those that somebody waited for until a minute after their end. `kept` counts the holders of a record, `kept_by` names
+-- them: '<queue>\0<id>' of a dependent (an empty queue is this one), or '@' for those who wait. A record that would have been dropped
+-- is `hidden`: it can be read by its id, is neither listed nor counted, and goes with its last holder.
+
+local function keep_record(id, holder)
+  if call('HSETNX', stem .. 'kept_by', id .. '\0' .. holder, 1) == 1 then call('HINCRBY', stem .. 'kept', id, 1) end
+end
+
+local function release_record(id, holder)
+  if call('HDEL', stem .. 'kept_by', id .. '\0' .. holder) == 0 then return end
+  if call('HINCRBY', stem .. 'kept', id, -1) > 0 then return end
+  call('HDEL', stem .. 'kept', id)
+  if call('HEXISTS', stem .. 'hidden', id) == 1 then drop_records({ id }) end
+end
+
+-- A done job is not dropped for its number within this many ms of its end: somebody may be about to ask for its result.
+local YOUNG = 5000
+
+-- Drops the records of ended jobs, or hides those that somebody needs.
+local function drop_ended(ids)
+  if call('EXISTS', stem .. 'kept') == 0 then return drop_records(ids) end
+  local free = {}
+  for _, id in ipairs(ids) do
+    if call('HEXISTS', stem .. 'kept', id) == 1 then call('HSET', stem .. 'hidden', id, 1) else free[#free + 1] = id end
+  end
+  drop_records(free)
+end
+
+-- Jobs that have ended no longer need their upstream jobs in this queue; the client releases those in other queues.
+local function release_needs(ids)
+  if call('EXISTS', stem .. 'kept_by') == 0 then return end
+  for _, id in ipairs(ids) do
+    local record = call('HGET', stem .. 'jobs', id)
+    local spec = record and spec_of(record)
+    if spec and string.find(spec, '"needs"', 1, true) then
+      for _, need in ipairs(cjson.decode(spec).needs or {}) do release_record(need.id, '\0' .. id) end
+    end
+  end
+end
+
+-- Of these jobs, those whose end somebody waits for. Their records are kept for another minute.
+local function take_awaited(ids)
+  local awaited = {}
+  if call('EXISTS', stem .. 'awaited') == 0 then return awaited end
+  for _, id in ipairs(ids) do
+    if call('HDEL', stem .. 'awaited', id) == 1 then
+      awaited[#awaited + 1] = id
+      keep_record(id, '@')
+      call('ZADD', stem .. 'kept_ttl', now + 60000, id)
+    end
+  end
+  return awaited
+end
+
+local function announce_ends(awaited)
+  for _, id in ipairs(awaited) do call('PUBLISH', stem .. 'signals', 'f' .. id) end
+end
+
+-- Drops jobs of `recent` beyond `count`, at most a thousand, but none that is young. Returns how many.
+local function drop_recent(count)
+  local over = math.min(call('LLEN', stem .. 'recent') - count, 1000)
+  while over > 0 do
+    local _, _, _, _, at = parse_run(call('HGET', stem .. 'ended', call('LINDEX', stem .. 'recent', -over)))
+    if at + YOUNG <= now then
+      drop_ended(call('RPOP', stem .. 'recent', over) or {})
+      return over
+    end
+    over = math.floor(over / 2)
+  end
+  return 0
+end

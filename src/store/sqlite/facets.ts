@@ -1,0 +1,42 @@
+import type { EventStore, ScheduleStore, SourceStore } from '../store.js';
+import type { QueueAccess } from './access.js';
+import type { Signals } from './signals.js';
+import { QueueCounters } from './tables.js';
+import { addFromSource, sourcePosition } from './verbs/add-from-source.js';
+import { readEvents, recordEvents } from './verbs/events.js';
+import { fireSchedule, listSchedules, putSchedule, removeSchedule } from './verbs/schedules.js';
+
+export function scheduleStore(access: QueueAccess, signals: Signals): ScheduleStore {
+  const { tables, now, committer } = access;
+  return {
+    put: (schedule) => access.write(schedule.queue, (n) => putSchedule(tables, n, schedule)),
+    fire: async (schedule, firing) => {
+      const fired = await access.write(schedule.queue, (n) => fireSchedule(tables, n, schedule, firing, now()));
+      if (fired) signals.emit(schedule.queue, { type: 'work' });
+      return fired;
+    },
+    list: () => access.readAll(() => listSchedules(tables)),
+    remove: (name) => committer.run(() => removeSchedule(tables, name)),
+  };
+}
+
+export function eventStore(access: QueueAccess): EventStore {
+  const { tables, now } = access;
+  return {
+    record: (queue, ms) => access.write(queue, (n) => recordEvents(tables, new QueueCounters(tables, n), ms, now())),
+    read: (queue, after, limit) =>
+      access.read(queue, { events: [], gap: true }, (n) => readEvents(tables, n, after, limit)),
+  };
+}
+
+export function sourceStore(access: QueueAccess, signals: Signals): SourceStore {
+  const { tables, now } = access;
+  return {
+    add: async (queue, jobs, step) => {
+      const outcomes = await access.write(queue, (n) => addFromSource(tables, n, jobs, step, now()));
+      if (outcomes !== 'stale') signals.emit(queue, { type: 'work' });
+      return outcomes;
+    },
+    position: (queue, source) => access.read(queue, '', (n) => sourcePosition(tables, n, source)),
+  };
+}
