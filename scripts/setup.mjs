@@ -1,5 +1,5 @@
 // Prepares a checkout: installs npm packages when they are missing or the lockfile changed, builds when a source is
-// newer, and with --test installs a redis-server from Debian's packages when the machine has none. It repeats nothing.
+// newer, and with --test installs what the tests run (a redis-server, a browser …) from Debian's packages where it is missing. It repeats nothing.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,12 +50,13 @@ function build() {
   const lua = join('store', 'redis', 'lua');
   mkdirSync(join(root, 'dist', lua), { recursive: true });
   cpSync(join(root, 'src', lua), join(root, 'dist', lua), { recursive: true });
+  run(process.execPath, [join(root, 'scripts', 'dashboard.mjs')]);
   run(process.execPath, [join(root, 'scripts', 'bundle.mjs')]);
   writeFileSync(stamp, '');
 }
 
 /** Programs the tests run, and the Debian packages that contain them. */
-const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl', promtool: 'prometheus' };
+const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl', promtool: 'prometheus', chromium: 'chromium' };
 
 function installPrograms() {
   const missing = Object.keys(PROGRAMS).filter((name) => spawnSync(name, ['--version']).error);

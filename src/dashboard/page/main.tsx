@@ -1,0 +1,4 @@
+import { render } from 'preact';
+import './style.css';
+
+render(<p>Crore</p>, document.getElementById('app')!);
