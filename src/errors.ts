@@ -45,6 +45,11 @@ export const ERRORS = {
     grpc: 'UNAVAILABLE',
     exit: 69,
   },
+  NOT_ALLOWED: {
+    meaning: 'The token of the server allows looking only, and the call would change something.',
+    grpc: 'PERMISSION_DENIED',
+    exit: 77,
+  },
   UNKNOWN_UPSTREAM: {
     meaning: 'A job names an upstream job that does not exist.',
     grpc: 'FAILED_PRECONDITION',

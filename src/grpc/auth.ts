@@ -32,6 +32,15 @@ export interface Tokens {
   read?: string;
 }
 
+export interface Refusal {
+  status: 'UNAUTHENTICATED' | 'PERMISSION_DENIED';
+  http: 401 | 403;
+  text: string;
+}
+
+const WRONG: Refusal = { status: 'UNAUTHENTICATED', http: 401, text: 'missing or wrong bearer token' };
+const READ_ONLY: Refusal = { status: 'PERMISSION_DENIED', http: 403, text: 'this token allows looking only' };
+
 type Headers = IncomingHttpHeaders | NodeJS.Dict<string | string[]>;
 
 /** Compares bearer tokens without revealing how much of one was correct. */
@@ -44,13 +53,15 @@ export class TokenCheck {
     this.#read = read === undefined ? undefined : digest(read);
   }
 
-  admits(path: string, headers: Headers): boolean {
-    if (!this.#write || path.startsWith(OPEN)) return true;
+  /** Why a call is refused; undefined if it is not. */
+  refusal(path: string, headers: Headers): Refusal | undefined {
+    if (!this.#write || path.startsWith(OPEN)) return undefined;
     const match = /^Bearer +(\S+)$/i.exec(String(headers.authorization ?? ''));
-    if (match === null) return false;
+    if (match === null) return WRONG;
     const given = digest(match[1]!);
-    if (timingSafeEqual(given, this.#write)) return true;
-    return this.#read !== undefined && timingSafeEqual(given, this.#read) && isReading(path);
+    if (timingSafeEqual(given, this.#write)) return undefined;
+    if (this.#read === undefined || !timingSafeEqual(given, this.#read)) return WRONG;
+    return isReading(path) ? undefined : READ_ONLY;
   }
 }
 

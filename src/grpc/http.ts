@@ -3,6 +3,7 @@ import { createServer as createSecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { PROMETHEUS_TYPE } from '../engine/metrics/prometheus.js';
 import type { TlsMaterial } from './addresses.js';
+import type { Refusal } from './auth.js';
 import type { Log, ServerLimits } from './context.js';
 import { indexText, notFoundText } from './http-index.js';
 import type { ByteBudget } from './http2/byte-budget.js';
@@ -19,7 +20,8 @@ export interface Pages {
 export interface HttpSetup {
   pages: Pages | undefined;
   rpcHandlers: RpcHandlers;
-  admits: (path: string, headers: IncomingMessage['headers']) => boolean;
+  /** Why a call is refused because of its token, if it is. */
+  refusal: (path: string, headers: IncomingMessage['headers']) => Refusal | undefined;
   /** Metrics as Prometheus text. */
   metrics: () => Promise<string>;
   /** Why the server should get no calls, if it should not. */
@@ -104,7 +106,7 @@ async function answer(
   response.on('error', () => {});
   const path = pathOf(request.url);
   if (path === undefined) return say(response, 400, 'invalid request path');
-  const wrong = refusal(setup, request);
+  const wrong = foreign(setup, request);
   if (wrong) return say(response, ...wrong);
   if (path === '/healthz') return say(response, 200, 'ok');
   if (path === '/readyz') {
@@ -112,9 +114,10 @@ async function answer(
     return say(response, problem === undefined ? 200 : 503, problem === undefined ? 'ready' : `not ready: ${problem}`);
   }
   if (setup.pages?.serves(path) && !isForPrograms(path, request)) return setup.pages.serve(request, response);
-  if (!setup.admits(path, request.headers)) {
-    response.setHeader('www-authenticate', 'Bearer');
-    return say(response, 401, 'missing or wrong bearer token');
+  const refused = setup.refusal(path, request.headers);
+  if (refused) {
+    if (refused.http === 401) response.setHeader('www-authenticate', 'Bearer');
+    return say(response, refused.http, refused.text);
   }
   const base = `${setup.tls ? 'https' : 'http'}://${request.headers.host}`;
   if (path === '/metrics') return scrape(setup, request, response);
@@ -154,7 +157,7 @@ async function scrape(setup: HttpSetup, { method }: IncomingMessage, response: S
 }
 
 /** Refuses requests from other sites' pages, which must not act on behalf of their visitors. */
-function refusal({ loopback }: HttpSetup, request: IncomingMessage): Refused | undefined {
+function foreign({ loopback }: HttpSetup, request: IncomingMessage): Refused | undefined {
   const { host = '', origin } = request.headers;
   const authority = authorityOf(host);
   if (!authority) return [400, 'the Host header is not HOST or HOST:PORT'];

@@ -171,7 +171,7 @@ export class Server {
       httpServer({
         pages: this.#pages,
         rpcHandlers: this.#rpcHandlers,
-        admits: (path, headers) => this.#tokenCheck.admits(path, headers),
+        refusal: (path, headers) => this.#tokenCheck.refusal(path, headers),
         problem: () => this.#health.problem(),
         metrics: () => this.#metrics(),
         newBudget: () => this.#newBudget(),
@@ -289,6 +289,7 @@ export class Server {
     const path = pathOf(headers[':path']);
     const authority = headers[':authority'] ?? headers.host ?? '';
     const isGrpc = /^application\/grpc(\+proto)?(;|$)/.test(String(headers['content-type'] ?? ''));
+    const refused = path === undefined ? undefined : this.#tokenCheck.refusal(path, headers);
     const metadata = call.rawHeaders.reduce((sum, text) => sum + text.length, 0);
     if (metadata > this.#setup.limits.metadata)
       call.end(
@@ -298,9 +299,9 @@ export class Server {
     else if (path === undefined) call.end('INVALID_ARGUMENT', 'invalid call path');
     else if (!authorityOf(authority))
       call.end('INVALID_ARGUMENT', `the authority '${authority.slice(0, 80)}' is not HOST or HOST:PORT`);
-    else if (!this.#tokenCheck.admits(path, headers)) {
-      this.#setup.log.warn({ path: path.slice(0, 100) }, 'a call with a missing or wrong token');
-      call.end('UNAUTHENTICATED', 'missing or wrong bearer token');
+    else if (refused) {
+      this.#setup.log.warn({ path: path.slice(0, 100) }, `refused a call: ${refused.text}`);
+      call.end(refused.status, refused.text);
     } else if (isGrpc && this.#lakh.handles(path)) {
       if (this.#closing) call.end('UNAVAILABLE', 'the server is shutting down');
       else this.#lakh.handle(path, call);

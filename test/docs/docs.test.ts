@@ -129,6 +129,7 @@ describe('the structure of the source', () => {
   const ORDER = [
     'cli',
     'grpc',
+    'dashboard',
     'flow',
     'worqr',
     'testing',
@@ -143,14 +144,14 @@ describe('the structure of the source', () => {
     'proto',
   ];
   /** Folders that every other may import from. */
-  const COMMON = ['errors.ts', 'redact.ts', 'url.ts'];
+  const COMMON = ['errors.ts', 'redact.ts', 'url.ts', 'version.ts'];
 
   const files = readdirSync(join(root, 'src'), { recursive: true })
     .map(String)
     .filter((name) => name.endsWith('.ts'));
   const folder = (file: string) => (file.includes('/') ? file.split('/')[0]! : '.');
 
-  it('imports follow cli → grpc → flow | worqr → library → ring | worker → engine → store → job', () => {
+  it('imports follow cli → grpc | dashboard → flow | worqr → library → ring | worker → engine → store → job', () => {
     const wrong: string[] = [];
     for (const file of files) {
       const text = readFileSync(join(root, 'src', file), 'utf8');

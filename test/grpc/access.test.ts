@@ -290,6 +290,31 @@ describe('access control', () => {
     expect(stranger.code).toBe(grpc.status.UNAVAILABLE);
   });
 
+  it('has a second token that allows looking only', async () => {
+    const server = await serve({ tokens: { write: 'secret-word', read: 'looking-word' } });
+    const looking = await open(`grpc://:looking-word@${server.address}`, { onError: () => {} });
+    const writing = await open(`grpc://:secret-word@${server.address}`, { onError: () => {} });
+    await writing.queue('q').add(1, { id: 'a' });
+    expect(await looking.queues()).toEqual(['q']);
+    expect((await looking.queue('q').get('a'))?.state).toBe('ready');
+    await expect(looking.queue('q').add(2)).rejects.toThrow('this token allows looking only');
+    await expect(looking.queue('q').cancel('a')).rejects.toThrow('this token allows looking only');
+    const post = (call: string) =>
+      fetch(`${server.http}/crore.v1.Crore/${call}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: 'Bearer looking-word' },
+        body: '{"queue":"q"}',
+      });
+    expect((await post('Count')).status).toBe(200);
+    for (const call of ['Pause', 'Obliterate', 'RetryDead', 'NoSuchCall', 'Claim'])
+      expect((await post(call)).status, call).toBe(403);
+    const lakh = dial(server.address, undefined, {}, 'looking-word');
+    expect((await refused(lakh.work('q', [{ name: 'q' }]))).code).toBe(grpc.status.PERMISSION_DENIED);
+    expect((await writing.queue('q').count()).ready).toBe(1);
+    await looking.close();
+    await writing.close();
+  });
+
   it('requires a bearer token for every call except health checks', async () => {
     const server = await serve({ tokens: { write: 'secret-word' } });
     const right = dial(server.address, undefined, {}, 'secret-word');

@@ -31,8 +31,9 @@ function isCut(error: ConnectError): boolean {
 function codeOf(code: Code): ErrorCode {
   switch (code) {
     case Code.Unauthenticated:
-    case Code.PermissionDenied:
       return 'BAD_URL';
+    case Code.PermissionDenied:
+      return 'NOT_ALLOWED';
     case Code.Unimplemented:
       return 'STORE_UNSUPPORTED';
     case Code.InvalidArgument:
