@@ -129,6 +129,7 @@ describe('the structure of the source', () => {
   const ORDER = [
     'cli',
     'grpc',
+    'dashboard',
     'flow',
     'worqr',
     'testing',
