@@ -65,12 +65,13 @@ export class RedisInspector implements RingInspector {
 
   /** By list, the ring seen last first. */
   private async registry(): Promise<Map<string, KnownRing>> {
-    const rows = (await this.call('ZREVRANGE', RINGS, '0', String(MOST - 1), 'WITHSCORES')) as Buffer[];
+    const reply = (await this.call('ZREVRANGE', RINGS, '0', String(MOST - 1), 'WITHSCORES')) as Buffer[];
+    const rows = reply.flat() as Buffer[]; // the client for Sentinel and Cluster returns pairs
     const known = new Map<string, KnownRing>();
     for (let i = 0; i < rows.length; i += 2) {
       const [list, lockStart] = parse(rows[i]!);
       if (list && lockStart && !known.has(list))
-        known.set(list, { keys: keysOf(list, lockStart), seen: Number(rows[i + 1]) });
+        known.set(list, { keys: keysOf(list, lockStart), seen: Number(String(rows[i + 1])) });
     }
     return known;
   }
