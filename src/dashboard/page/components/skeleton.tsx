@@ -3,7 +3,6 @@ export function Skeleton({ rows = 5 }: { rows?: number }) {
   return (
     <div class="skeleton" role="status" aria-label="Loading">
       {Array.from({ length: rows }, (_, row) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike
         <div key={row} class="skeleton-row" />
       ))}
     </div>

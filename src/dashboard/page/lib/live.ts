@@ -42,7 +42,6 @@ export function useView<N extends ViewName>(
   parameters: Views[N]['parameters'],
 ): ViewState<Views[N]['content']> {
   const key = href(name, parameters);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for name and parameters
   const view = useMemo(() => viewOf(key, name, parameters), [key]);
   useEffect(() => view.use(), [view]);
   const last = useRef<Views[N]['content']>(undefined);

@@ -13,7 +13,6 @@ export function useRead<N extends ViewName>(
   const [content, setContent] = useState<Views[N]['content']>();
   const wanted = useRef(parameters);
   wanted.current = parameters;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the address stands for the parameters
   useEffect(() => {
     const stop = new AbortController();
     const read = () => {
