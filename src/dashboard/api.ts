@@ -320,6 +320,8 @@ export interface FlowView {
   edges: number[];
   /** Nodes of the longest chain by time, in order. */
   criticalPath: number[];
+  /** How many edges are left out because there are too many for one answer. */
+  edgesLeftOut?: number;
   /** Why there is no graph: its functions cannot be loaded here, say. */
   problem?: string;
 }
@@ -337,6 +339,8 @@ export interface FlowNode {
   output?: string;
   /** What it runs, in one line. */
   work?: string;
+  /** For a node with a map: how many of its items run now or have ended. */
+  items?: Partial<Record<NodeState, number>>;
   /** For a group of nodes: how many, and how many in each state. */
   size?: number;
   counts?: Partial<Record<NodeState, number>>;
@@ -346,6 +350,8 @@ export interface RingRow {
   name: string;
   items: number;
   locked: number;
+  /** How many items, from the right end, were looked at for `locked`; absent if all were. */
+  looked?: number;
 }
 
 export interface RingsView {
@@ -363,6 +369,9 @@ export interface RingItemRow {
 export interface RingView {
   now: number;
   ring: RingRow;
+  /** Items that are locked, the one taken last first; at most two hundred. Absent on pages after the first. */
+  held?: RingItemRow[];
+  /** A page of items, from the left: the first one is taken next. */
   items: RingItemRow[];
   /** The position from which the next page continues. */
   after?: string;

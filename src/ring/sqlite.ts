@@ -1,4 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { CroreError } from '../errors.js';
 import { now } from '../process/clock.js';
 import { type Database, openDatabase, type Row, type Statement } from '../store/sqlite/file/driver.js';
@@ -7,7 +8,8 @@ import type { LockedItem, LockState, Look, RingLayout, RingStore } from './store
 
 /**
  * The leftmost item has the lowest position; an INSERT without a position appends, as RPUSH does. Locks expire by the
- * wall clock, the only clock that all processes on a file share across a reboot.
+ * wall clock, the only clock that all processes on a file share across a reboot. `ring_holder` and `ring_names` are for
+ * people who look on: who holds a lock, as long as it has this token, and how the locks of a list are called.
  */
 const TABLES = `
 PRAGMA journal_mode = WAL;
@@ -15,6 +17,11 @@ PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS ring_list (position INTEGER PRIMARY KEY, list TEXT NOT NULL, item BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS ring_list_order ON ring_list (list, position);
 CREATE TABLE IF NOT EXISTS ring_lock (lock BLOB PRIMARY KEY, token BLOB NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ring_holder (
+  lock BLOB PRIMARY KEY, token BLOB NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, since INTEGER NOT NULL,
+  resting INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ring_names (list TEXT PRIMARY KEY, lock_start TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 // An item entered in the sqlite3 shell is text: the casts turn it into its bytes.
@@ -30,6 +37,11 @@ WHERE list = ? AND position <= ?`;
 const LOCK = `
 INSERT INTO ring_lock (lock, token, until) VALUES (?, ?, ?)
 ON CONFLICT (lock) DO UPDATE SET token = excluded.token, until = excluded.until WHERE until <= ?`;
+
+const HOLDER = 'INSERT OR REPLACE INTO ring_holder (lock, token, host, pid, since) VALUES (?, ?, ?, ?, ?)';
+const NAMED = `
+INSERT INTO ring_names (list, lock_start) VALUES (?, ?)
+ON CONFLICT (list) DO UPDATE SET lock_start = excluded.lock_start WHERE lock_start <> excluded.lock_start`;
 
 /** A ring in a SQLite file: every operation is one transaction, so a process sees the same states as with a Redis script. */
 export class SqliteRing implements RingStore {
@@ -59,7 +71,11 @@ export class SqliteRing implements RingStore {
   release({ item, token }: LockedItem, rest: number, within: number): Promise<boolean> {
     const lock = this.keys.lock(item);
     return this.transact(within, () => {
-      if (rest === 0) return this.change('DELETE FROM ring_lock WHERE lock = ? AND token = ?', lock, token);
+      if (rest === 0) {
+        this.change('DELETE FROM ring_holder WHERE lock = ? AND token = ?', lock, token);
+        return this.change('DELETE FROM ring_lock WHERE lock = ? AND token = ?', lock, token);
+      }
+      this.change('UPDATE ring_holder SET resting = 1 WHERE lock = ? AND token = ?', lock, token);
       const sql = 'UPDATE ring_lock SET until = ? WHERE lock = ? AND token = ?';
       return this.change(sql, Date.now() + Math.round(rest), lock, token);
     });
@@ -103,6 +119,8 @@ export class SqliteRing implements RingStore {
     if (!found) return { length, next: Math.min(length, from + count), item: undefined };
     const item = itemOf(found);
     this.lock(item, token);
+    this.change(HOLDER, this.keys.lock(item), token, hostname(), process.pid, Date.now());
+    this.change(NAMED, list, lockStart);
     const lowest = this.first('SELECT min(position) AS n FROM ring_list WHERE list = ?');
     const moved = this.statement(ROTATE).run(lowest, list, found.position!);
     return { length, next: Number(moved.changes), item };

@@ -1,16 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { CroreError } from '../../errors.js';
-import type { Graph } from '../../flow/graph/graph.js';
-import { FUNCTION } from '../../flow/graph/graph-text.js';
-import { DONE, FAILED, type NodeEnd } from '../../flow/graph/node-spec.js';
-import { computeWeights } from '../../flow/graph/weights.js';
-import { readFlow } from '../../flow/input/document.js';
-import { isModule, readSource } from '../../flow/input/source.js';
 import type { FlowInfo, Journal } from '../../flow/journal/journal.js';
 import { openJournal } from '../../flow/journal/open.js';
+import { loadGraph } from '../../flow/journal/stored-graph.js';
 import { exportGraph } from '../../flow/report/graph-export.js';
 import { reportOf } from '../../flow/report/node-events.js';
-import { NodeScheduler } from '../../flow/run/node-scheduler.js';
+import { nodeStates } from '../../flow/report/node-states.js';
 import { hideFromProcessList, mustExist, storeUrl } from '../action.js';
 import { parse, program } from '../program.js';
 import { runGraph } from './run.js';
@@ -95,8 +90,9 @@ async function show(id: string, options: Options): Promise<void> {
 async function draw(id: string, file: string, options: Options): Promise<void> {
   await withJournal(options, async (journal) => {
     const info = await mustGet(journal, id);
-    const graph = await graphOf(journal, info);
-    writeFileSync(file, await exportGraph(graph, statesOf(graph, await journal.ends(id)), file));
+    const graph = await loadGraph(journal, info);
+    const ends = new Map((await journal.ends(id)).map((end) => [end.id, end]));
+    writeFileSync(file, await exportGraph(graph, nodeStates(graph, { ends }), file));
   });
 }
 
@@ -112,7 +108,7 @@ async function retry(id: string, options: Options): Promise<number> {
   const [graph, info, url] = await withJournal(options, async (journal, store) => {
     const known = await mustGet(journal, id);
     if (known.state === 'done') throw new CroreError('NOT_FOUND', `flow '${id}' is done: nothing to retry`);
-    return [await graphOf(journal, known), known, store] as const;
+    return [await loadGraph(journal, known), known, store] as const;
   });
   return runGraph(graph, info.file || 'flow', { ...options, store: url, resume: id, launcher: [] });
 }
@@ -121,24 +117,4 @@ async function mustGet(journal: Journal, id: string): Promise<FlowInfo> {
   const info = await journal.get(id);
   if (!info) throw new CroreError('NOT_FOUND', `there is no flow '${id}' in this store`);
   return info;
-}
-
-/** The graph as it was stored; functions are loaded from their module again. */
-async function graphOf(journal: Journal, info: FlowInfo): Promise<Graph> {
-  const text = (await journal.definition(info.id)) ?? '';
-  const again = text === '' || text.includes(JSON.stringify(FUNCTION));
-  if (again && info.file !== '' && (isModule(info.file) || text === '')) return readSource({ file: info.file });
-  return readFlow(JSON.parse(text), info.id, () => info.id);
-}
-
-/** The node states that follow from the recorded ends. */
-function statesOf(graph: Graph, ends: readonly NodeEnd[]): Uint8Array {
-  const last = new Map(ends.map((end) => [end.id, end.state]));
-  const scheduler = new NodeScheduler(graph, computeWeights(graph), 0);
-  graph.ids.forEach((id, node) => {
-    if (last.get(id) === 'done') scheduler.settle(node, DONE);
-    else if (last.get(id) === 'failed') scheduler.settle(node, FAILED);
-  });
-  scheduler.begin();
-  return scheduler.states;
 }

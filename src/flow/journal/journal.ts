@@ -1,4 +1,4 @@
-import type { NodeEnd } from '../graph/node-spec.js';
+import type { NodeEnd, StateName } from '../graph/node-spec.js';
 
 export type FlowState = 'running' | 'done' | 'failed' | 'interrupted' | 'cancelled';
 
@@ -16,6 +16,32 @@ export interface FlowInfo {
   pid: number;
   /** Number of nodes by final state; absent while the flow runs. */
   counts?: Record<string, number>;
+}
+
+/** What a runner says about its flow when it renews its hold: for people who look on, never for a decision. */
+export interface RunnerReport {
+  counts: Partial<Record<StateName, number>>;
+  /** Nodes and parts of map nodes that run now, at most `MOST_RUNNING`. */
+  running: RunningNode[];
+}
+
+/** The start and the attempt are absent while the node waits for its next attempt. */
+export interface RunningNode {
+  id: string;
+  start?: number;
+  attempt?: number;
+}
+
+/** Most running nodes in a report. */
+export const MOST_RUNNING = 500;
+
+/** A flow as somebody sees it who looks on. */
+export interface WatchedFlow {
+  info: FlowInfo;
+  /** A runner holds it now. */
+  held: boolean;
+  /** What the latest runner said last; absent before its first renewal, and from older versions. */
+  counts?: RunnerReport['counts'];
 }
 
 /** A runner that has not renewed its hold for this many milliseconds is considered dead: another may resume its flow. */
@@ -39,12 +65,17 @@ export interface Journal {
   /** Writes completions, synchronously where the store can. Refused when another runner holds the flow. */
   write(ends: readonly NodeEnd[]): void | Promise<void>;
   /** Renews the runner's hold; returns whether a cancellation was requested or another runner has taken the flow over. */
-  hold(): Promise<'held' | 'cancel' | 'lost'>;
+  hold(report?: () => RunnerReport): Promise<'held' | 'cancel' | 'lost'>;
   finish(state: FlowState, counts: Record<string, number>): Promise<void>;
   cancel(id: string): Promise<boolean>;
   /** Whether a runner holds the flow now. */
   isHeld(id: string): Promise<boolean>;
   forget(id: string): Promise<void>;
+  /** The newest flows, newest first, without their nodes. */
+  watchAll(most: number): Promise<WatchedFlow[]>;
+  watch(id: string): Promise<(WatchedFlow & Pick<RunnerReport, 'running'>) | undefined>;
+  /** Completions after a position, which is 0 at first, and the position to go on from. */
+  endsAfter(id: string, position: number): Promise<{ ends: NodeEnd[]; position: number }>;
   /** The cache records of nodes from earlier runs, by flow name. */
   recall(name: string): Promise<Map<string, Memory>>;
   remember(name: string, memories: readonly [string, Memory][]): Promise<void>;
@@ -91,6 +122,20 @@ export function decodeEnds(rows: readonly unknown[]): NodeEnd[] {
   );
 }
 
+/** Running nodes as text, with short entries. */
+export function encodeRunning(running: readonly RunningNode[]): string {
+  return JSON.stringify(running.slice(0, MOST_RUNNING).map(({ id, start, attempt }) => [id, start, attempt]));
+}
+
+export function decodeRunning(text: string | undefined): RunningNode[] {
+  const rows = JSON.parse(text || '[]') as [string, number | null, number | null][];
+  return rows.map(([id, start, attempt]) => ({
+    id,
+    ...(start === null ? {} : { start }),
+    ...(attempt === null ? {} : { attempt }),
+  }));
+}
+
 /** For flows that need no resume: it stores nothing. */
 export class NoJournal implements Journal {
   async list(): Promise<FlowInfo[]> {
@@ -110,7 +155,7 @@ export class NoJournal implements Journal {
     return [];
   }
   write(_ends: readonly NodeEnd[]): void | Promise<void> {}
-  async hold(): Promise<'held' | 'cancel' | 'lost'> {
+  async hold(_report?: () => RunnerReport): Promise<'held' | 'cancel' | 'lost'> {
     return 'held';
   }
   async finish(_state: FlowState, _counts: Record<string, number>): Promise<void> {}
@@ -121,6 +166,15 @@ export class NoJournal implements Journal {
     return false;
   }
   async forget(): Promise<void> {}
+  async watchAll(): Promise<WatchedFlow[]> {
+    return [];
+  }
+  async watch(): Promise<undefined> {
+    return undefined;
+  }
+  async endsAfter(_id: string, position: number): Promise<{ ends: NodeEnd[]; position: number }> {
+    return { ends: [], position };
+  }
   async recall(): Promise<Map<string, Memory>> {
     return new Map();
   }

@@ -20,3 +20,15 @@ export async function openJournal(url: string, options: { relaxed?: boolean } = 
   const { openRedisJournal } = await import('./redis-journal.js');
   return openRedisJournal(url, parsed, TIMEOUT);
 }
+
+/** Opens the journal of a store to look at its flows; undefined where there are none, or none can be. */
+export async function openExistingJournal(url: string): Promise<Journal | undefined> {
+  const parsed = parseStoreUrl(url);
+  if (parsed.kind === 'grpc') return undefined;
+  if (parsed.kind === 'sqlite') {
+    if (parsed.file === ':memory:') return undefined;
+    const { hasFlows } = await import('./sqlite-journal.js');
+    if (!hasFlows(parsed.file)) return undefined;
+  }
+  return openJournal(url);
+}

@@ -4,11 +4,24 @@ import { redactUrl } from '../../redact.js';
 import { RedisClient, type Reply } from '../../store/redis/connection/client.js';
 import { fromUrl, type RedisUrl } from '../../store/redis/connection/connect.js';
 import type { NodeEnd } from '../graph/node-spec.js';
-import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, type Journal, type Memory } from './journal.js';
+import {
+  decodeEnds,
+  decodeRunning,
+  encodeEnds,
+  encodeRunning,
+  type FlowInfo,
+  type FlowState,
+  HOLD,
+  type Journal,
+  type Memory,
+  type RunnerReport,
+  type WatchedFlow,
+} from './journal.js';
 
 /**
- * A flow has a few keys in one slot: `info` (a hash: info, state, cancel), `definition`, `ends` (a list of strings) and
- * `holder` (the runner's token, which expires unless it is renewed). Each script lists them in that order.
+ * A flow has a few keys in one slot: `info` (a hash: info, state, cancel, and the runner's last report: counts, running),
+ * `definition`, `ends` (a list of strings) and `holder` (the runner's token, which expires unless it is renewed). Each
+ * script lists them in that order.
  */
 const WRITE = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if ARGV[3] ~= redis.call('HGET', KEYS[3], 'last') then
@@ -18,9 +31,11 @@ end
 return 1`;
 const HOLD_ON = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if ARGV[3] then redis.call('HSET', KEYS[2], 'counts', ARGV[3], 'running', ARGV[4]) end
 return redis.call('HGET', KEYS[2], 'cancel') == '1' and 'cancel' or 'held'`;
 const FINISH = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[2], 'info', ARGV[2], 'state', ARGV[3])
+redis.call('HDEL', KEYS[2], 'counts', 'running')
 redis.call('DEL', KEYS[1])
 return 1`;
 const TAKE_OVER = `if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
@@ -28,6 +43,7 @@ local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] and ARGV[4] ~= '1' then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 redis.call('HSET', KEYS[2], 'state', 'running', 'cancel', '0', 'info', ARGV[3])
+redis.call('HDEL', KEYS[2], 'counts', 'running')
 return 1`;
 const CANCEL = `local state = redis.call('HGET', KEYS[2], 'state')
 if not state or state == 'done' or state == 'cancelled' then return 0 end
@@ -45,6 +61,8 @@ export class RedisJournal implements Journal {
   readonly #token = randomBytes(9).toString('base64url');
   #id = '';
   #writes = 0;
+  /** When each flow was created. */
+  #created = new Map<string, number>();
 
   constructor(
     private readonly client: RedisClient,
@@ -90,17 +108,7 @@ export class RedisJournal implements Journal {
   }
 
   async ends(id: string): Promise<NodeEnd[]> {
-    const ends: NodeEnd[] = [];
-    for (let from = 0; ; from += 500) {
-      const page = (await this.client.call(
-        'LRANGE',
-        this.#key(id, 'ends'),
-        String(from),
-        String(from + 499),
-      )) as Buffer[];
-      for (const body of page) for (const end of decodeEnds(JSON.parse(body.toString()))) ends.push(end);
-      if (page.length < 500) return ends;
-    }
+    return (await this.endsAfter(id, 0)).ends;
   }
 
   /** The write number makes a retry after a lost reply harmless. */
@@ -110,8 +118,11 @@ export class RedisJournal implements Journal {
     if (reply !== 1) throw new CroreError('LEASE_LOST', 'another runner has taken over this flow');
   }
 
-  async hold(): Promise<'held' | 'cancel' | 'lost'> {
-    return String(await this.#script(HOLD_ON, this.#id, ['holder', 'info'], this.#token, String(HOLD))) as 'held';
+  async hold(report?: () => RunnerReport): Promise<'held' | 'cancel' | 'lost'> {
+    const { counts, running } = report?.() ?? {};
+    const said = counts ? [JSON.stringify(counts), encodeRunning(running ?? [])] : [];
+    const args = [this.#token, String(HOLD), ...said];
+    return String(await this.#script(HOLD_ON, this.#id, ['holder', 'info'], ...args)) as 'held';
   }
 
   async finish(state: FlowState, counts: Record<string, number>): Promise<void> {
@@ -131,6 +142,47 @@ export class RedisJournal implements Journal {
   async forget(id: string): Promise<void> {
     for (const part of ['holder', 'definition', 'ends', 'info']) await this.client.call('UNLINK', this.#key(id, part));
     await this.client.call('SREM', this.#registry, id);
+  }
+
+  /** Reads all flows once and then only new ones and the newest: when a flow was created does not change. */
+  async watchAll(most: number): Promise<WatchedFlow[]> {
+    const ids = ((await this.client.call('SMEMBERS', this.#registry)) as Buffer[]).map(String);
+    const fresh = ids.filter((id) => !this.#created.has(id));
+    const infos = await Promise.all(fresh.map((id) => this.get(id)));
+    this.#created = new Map(ids.flatMap((id) => (this.#created.has(id) ? [[id, this.#created.get(id)!]] : [])));
+    for (const info of infos) if (info) this.#created.set(info.id, info.created);
+    const newest = [...this.#created].sort((a, b) => b[1] - a[1]).slice(0, most);
+    const found = await Promise.all(newest.map(([id]) => this.#look(id, 'info', 'state', 'counts')));
+    return found.filter((flow) => flow !== undefined);
+  }
+
+  watch(id: string): Promise<(WatchedFlow & Pick<RunnerReport, 'running'>) | undefined> {
+    return this.#look(id, 'info', 'state', 'counts', 'running');
+  }
+
+  async #look(id: string, ...fields: string[]): Promise<(WatchedFlow & Pick<RunnerReport, 'running'>) | undefined> {
+    const [values, held] = await Promise.all([
+      this.client.call('HMGET', this.#key(id, 'info'), ...fields) as Promise<(Buffer | null)[]>,
+      this.isHeld(id),
+    ]);
+    const [info, state, counts, running] = values.map((value) => value?.toString());
+    if (!info || !state) return undefined;
+    return {
+      info: { ...(JSON.parse(info) as FlowInfo), state: state as FlowState },
+      held,
+      ...(counts ? { counts: JSON.parse(counts) as RunnerReport['counts'] } : {}),
+      running: decodeRunning(running),
+    };
+  }
+
+  async endsAfter(id: string, position: number): Promise<{ ends: NodeEnd[]; position: number }> {
+    const ends: NodeEnd[] = [];
+    for (let at = position; ; ) {
+      const page = (await this.client.call('LRANGE', this.#key(id, 'ends'), String(at), String(at + 499))) as Buffer[];
+      for (const body of page) for (const end of decodeEnds(JSON.parse(body.toString()))) ends.push(end);
+      at += page.length;
+      if (page.length < 500) return { ends, position: at };
+    }
   }
 
   async recall(name: string): Promise<Map<string, Memory>> {

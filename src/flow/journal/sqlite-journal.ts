@@ -6,7 +6,19 @@ import { type Database, openDatabase, type Row, type Statement } from '../../sto
 import { isBusy, translate } from '../../store/sqlite/file/failure.js';
 import { migrate } from '../../store/sqlite/file/schema.js';
 import type { NodeEnd } from '../graph/node-spec.js';
-import { decodeEnds, encodeEnds, type FlowInfo, type FlowState, HOLD, type Journal, type Memory } from './journal.js';
+import {
+  decodeEnds,
+  decodeRunning,
+  encodeEnds,
+  encodeRunning,
+  type FlowInfo,
+  type FlowState,
+  HOLD,
+  type Journal,
+  type Memory,
+  type RunnerReport,
+  type WatchedFlow,
+} from './journal.js';
 
 /** Created with the first flow in a file; a file without flows has none of these tables. */
 const TABLES = `
@@ -18,7 +30,9 @@ const TABLES = `
     definition TEXT NOT NULL,
     holder TEXT,
     until INTEGER NOT NULL DEFAULT 0,
-    cancel INTEGER NOT NULL DEFAULT 0
+    cancel INTEGER NOT NULL DEFAULT 0,
+    counts TEXT,
+    running TEXT
   );
   CREATE TABLE IF NOT EXISTS flow_ends (n INTEGER PRIMARY KEY, flow INTEGER NOT NULL, body TEXT NOT NULL);
   CREATE INDEX IF NOT EXISTS flow_ends_by_flow ON flow_ends (flow);
@@ -29,6 +43,9 @@ const TABLES = `
     PRIMARY KEY (name, node)
   ) WITHOUT ROWID;
 `;
+
+/** Columns that files of earlier versions do not have: the runner's last report. */
+const NEWER_COLUMNS = ['counts', 'running'];
 
 export interface SqliteJournalOptions {
   /** Milliseconds a call may wait for a file that another process has locked. */
@@ -58,10 +75,43 @@ function prepare(file: string, options: SqliteJournalOptions): Database {
       PRAGMA wal_autocheckpoint = 4000; PRAGMA temp_store = MEMORY`);
     migrate(db, `sqlite:${file}`);
     db.exec(TABLES);
+    addColumns(db);
     return db;
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/** Another process may be adding them at the same time: only one of them may look and add. */
+function addColumns(db: Database): void {
+  if (missingColumns(db).length === 0) return;
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    for (const name of missingColumns(db)) db.exec(`ALTER TABLE flows ADD COLUMN ${name} TEXT`);
+    db.exec('COMMIT');
+  } catch (error) {
+    db.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function missingColumns(db: Database): string[] {
+  const known = db
+    .prepare('PRAGMA table_info(flows)')
+    .all()
+    .map(({ name }) => name);
+  return NEWER_COLUMNS.filter((name) => !known.includes(name));
+}
+
+/** Whether the file has had a flow; it is not changed, and not created. */
+export function hasFlows(file: string): boolean {
+  if (!existsSync(resolve(file))) return false;
+  const db = openDatabase(resolve(file));
+  try {
+    return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'flow_ends'").get() !== undefined;
+  } finally {
+    db.close();
   }
 }
 
@@ -107,7 +157,7 @@ export class SqliteJournal implements Journal {
       const held = row && row.holder !== null && (row.until as number) >= Date.now();
       if (!row || (held && !dead)) return false;
       const info = JSON.stringify({ ...readInfo(row), ...by, state: 'running' });
-      const take = "UPDATE flows SET holder = ?, until = ?, cancel = 0, state = 'running', info = ? WHERE n = ?";
+      const take = `UPDATE flows SET counts = NULL, running = NULL, holder = ?, until = ?, cancel = 0, state = 'running', info = ? WHERE n = ?`;
       this.#sql(take).run(this.#token, Date.now() + HOLD, info, row.n!);
       this.#flow = row.n as number;
       return true;
@@ -119,10 +169,24 @@ export class SqliteJournal implements Journal {
   }
 
   async ends(id: string): Promise<NodeEnd[]> {
-    const rows = this.#sql('SELECT body FROM flow_ends WHERE flow = (SELECT n FROM flows WHERE id = ?) ORDER BY n').all(
-      id,
-    );
-    return rows.flatMap(({ body }) => decodeEnds(JSON.parse(body as string)));
+    return (await this.endsAfter(id, 0)).ends;
+  }
+
+  async endsAfter(id: string, position: number): Promise<{ ends: NodeEnd[]; position: number }> {
+    const after = 'SELECT n, body FROM flow_ends WHERE flow = (SELECT n FROM flows WHERE id = ?) AND n > ? ORDER BY n';
+    const rows = this.#sql(after).all(id, position);
+    const ends = rows.flatMap(({ body }) => decodeEnds(JSON.parse(body as string)));
+    return { ends, position: (rows.at(-1)?.n as number | undefined) ?? position };
+  }
+
+  async watchAll(most: number): Promise<WatchedFlow[]> {
+    const newest = `SELECT ${WATCHED} FROM flows ORDER BY n DESC LIMIT ?`;
+    return this.#sql(newest).all(Date.now(), most).map(readWatched);
+  }
+
+  async watch(id: string): Promise<(WatchedFlow & Pick<RunnerReport, 'running'>) | undefined> {
+    const row = this.#sql(`SELECT ${WATCHED}, running FROM flows WHERE id = ?`).get(Date.now(), id);
+    return row && { ...readWatched(row), running: decodeRunning((row.running ?? undefined) as string | undefined) };
   }
 
   /** Synchronous, because dependents are waiting; it waits only while another process has locked the file. */
@@ -141,10 +205,12 @@ export class SqliteJournal implements Journal {
     }
   }
 
-  async hold(): Promise<'held' | 'cancel' | 'lost'> {
+  async hold(report?: () => RunnerReport): Promise<'held' | 'cancel' | 'lost'> {
+    const { counts, running } = report?.() ?? {};
     return this.#transaction(() => {
-      const renew = 'UPDATE flows SET until = ? WHERE n = ? AND holder = ? RETURNING cancel';
-      const row = this.#sql(renew).get(Date.now() + HOLD, this.#flow, this.#token);
+      const renew = 'UPDATE flows SET until = ?, counts = ?, running = ? WHERE n = ? AND holder = ? RETURNING cancel';
+      const said = [counts ? JSON.stringify(counts) : null, running ? encodeRunning(running) : null] as const;
+      const row = this.#sql(renew).get(Date.now() + HOLD, ...said, this.#flow, this.#token);
       return row === undefined ? 'lost' : row.cancel === 1 ? 'cancel' : 'held';
     });
   }
@@ -154,11 +220,7 @@ export class SqliteJournal implements Journal {
       const row = this.#sql('SELECT info, state FROM flows WHERE n = ? AND holder = ?').get(this.#flow, this.#token);
       if (!row) return;
       const info = JSON.stringify({ ...readInfo(row), state, counts, finished: Date.now() });
-      this.#sql('UPDATE flows SET state = ?, info = ?, holder = NULL, until = 0 WHERE n = ?').run(
-        state,
-        info,
-        this.#flow,
-      );
+      this.#sql(`UPDATE flows SET state = ?, info = ?, ${UNHELD} WHERE n = ?`).run(state, info, this.#flow);
     });
   }
 
@@ -242,6 +304,15 @@ export class SqliteJournal implements Journal {
       throw error;
     }
   }
+}
+
+const UNHELD = 'holder = NULL, until = 0, counts = NULL, running = NULL';
+/** With the time as its parameter. */
+const WATCHED = 'info, state, counts, holder IS NOT NULL AND until >= ? AS held';
+
+function readWatched(row: Row): WatchedFlow {
+  const counts = row.counts ? { counts: JSON.parse(row.counts as string) as RunnerReport['counts'] } : {};
+  return { info: readInfo(row), held: row.held === 1, ...counts };
 }
 
 function readInfo(row: Row): FlowInfo {

@@ -18,6 +18,7 @@ import type { Watcher } from '../report/watcher.js';
 import type { LocalState } from './local-state.js';
 import { claimFlow, journalOf } from './resume.js';
 import { Run } from './run.js';
+import { reportOn } from './runner-report.js';
 
 export interface StartOptions {
   /** How many nodes run at once in this process. */
@@ -88,7 +89,7 @@ export class Started {
   }
 
   async #beat(): Promise<void> {
-    const held = await this.parts.journal.hold().catch(() => 'held' as const); // retried at the next interval
+    const held = await this.parts.journal.hold(() => reportOn(this.run)).catch(() => 'held' as const); // retried at the next interval
     if (held === 'cancel') this.run.halt(CANCELLED);
     if (held === 'lost')
       this.run.abort(new CroreError('LEASE_LOST', `flow '${this.info.id}' was taken over by another runner`));

@@ -5,7 +5,7 @@ import type { Link } from './connection.js';
 import { serverFailure, unreachable } from './failure.js';
 import { type Reply, ServerError } from './resp.js';
 
-/** Sentinel and Cluster need a client that follows the primary, so only their users load one. */
+/** The connection of one ring, whose keys must be on one node. */
 export function manyHosts(target: ManyTarget, prefix: string): Link {
   if (target.kind === 'cluster' && !/\{[^}]+\}/.test(prefix)) {
     throw new CroreError(
@@ -13,6 +13,11 @@ export function manyHosts(target: ManyTarget, prefix: string): Link {
       `key prefix '${prefix}': on a Cluster it needs a {tag} to keep the ring on one node`,
     );
   }
+  return connectMany(target);
+}
+
+/** Sentinel and Cluster need a client that follows the primary, so only their users load one. */
+export function connectMany(target: ManyTarget): Link {
   return new ClientLink(target.kind === 'cluster' ? cluster(target) : sentinel(target), target.shown);
 }
 

@@ -4,11 +4,25 @@ export interface RingKeys {
   /** The prefix of lock names, followed by the item. */
   readonly lockStart: string;
   lock(item: Buffer): Buffer;
+  /** Who holds the lock, for people who look on; only our own programs write it. */
+  holder(item: Buffer): Buffer;
 }
+
+/** Rings that are in use, by the time they were last seen: see `REGISTER`. */
+export const RINGS = 'crore:rings';
 
 export function ringKeys(prefix: string, lockName: string): RingKeys {
   const start = prefix === '' || prefix.endsWith(':') ? prefix : `${prefix}:`;
-  const lockStart = `${start}${lockName}:`;
+  return keysOf(`${start}list`, `${start}${lockName}:`);
+}
+
+export function keysOf(list: string, lockStart: string): RingKeys {
   const head = Buffer.from(lockStart);
-  return { list: `${start}list`, lockStart, lock: (item) => Buffer.concat([head, item]) };
+  const holderHead = Buffer.from(`${lockStart.slice(0, -1)}-holder:`);
+  return {
+    list,
+    lockStart,
+    lock: (item) => Buffer.concat([head, item]),
+    holder: (item) => Buffer.concat([holderHead, item]),
+  };
 }

@@ -59,3 +59,13 @@ if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if ARGV[2] == '0' then return redis.call('DEL', KEYS[1]) end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `;
+
+/**
+ * KEYS[1] the registry of rings, a sorted set. ARGV: now, the ring as JSON [list, start of lock names], the time before
+ * which rings are dropped, the most that are kept.
+ */
+export const REGISTER = `
+redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[3])
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[4])
+`;

@@ -223,7 +223,7 @@ export const TABLES: readonly string[] = MIGRATIONS.flatMap((sql) =>
 export function migrate(db: Database, shown: string): void {
   const version = pragma(db, 'user_version');
   const owner = pragma(db, 'application_id');
-  if (owner !== APPLICATION_ID && (version !== 0 || owner !== 0 || hasTables(db))) {
+  if (owner !== APPLICATION_ID && (version !== 0 || owner !== 0 || hasForeignTables(db))) {
     throw new CroreError('STORE_CORRUPT', `${shown} is a SQLite database, but not a Crore store`);
   }
   if (version > FORMAT) {
@@ -247,6 +247,8 @@ export function pragma(db: Database, name: string): number {
   return Number(Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
 }
 
-function hasTables(db: Database): boolean {
-  return db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
+/** A file that began as a ring (`src/ring/sqlite.ts`) may become a store. */
+function hasForeignTables(db: Database): boolean {
+  const foreign = "SELECT 1 FROM sqlite_schema WHERE substr(tbl_name, 1, 5) <> 'ring_' LIMIT 1";
+  return db.prepare(foreign).get() !== undefined;
 }

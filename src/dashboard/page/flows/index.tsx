@@ -1,0 +1,6 @@
+export function FlowsPage() {
+  return <h1>Flows</h1>;
+}
+export function FlowPage() {
+  return <h1>Flow</h1>;
+}

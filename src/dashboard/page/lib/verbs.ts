@@ -1,0 +1,43 @@
+/** What can be done to jobs, and in which states. */
+import type { State } from '../../../job/job.js';
+
+export interface Verb {
+  action: 'retry' | 'cancel' | 'remove';
+  /** On the button, and when it is done. */
+  label: string;
+  past: string;
+  states: readonly State[];
+  danger: boolean;
+  note: string;
+}
+
+export const VERBS: readonly Verb[] = [
+  {
+    action: 'retry',
+    label: 'Retry',
+    past: 'Retried',
+    states: ['dead'],
+    danger: false,
+    note: 'They go to the back of their queue with fresh attempts.',
+  },
+  {
+    action: 'cancel',
+    label: 'Cancel',
+    past: 'Cancelled',
+    states: ['blocked', 'scheduled', 'ready', 'active'],
+    danger: true,
+    note: 'They will not run, and what depends on their success will not either. Cancelled jobs cannot be brought back.',
+  },
+  {
+    action: 'remove',
+    label: 'Remove',
+    past: 'Removed',
+    states: ['done', 'dead', 'cancelled'],
+    danger: true,
+    note: 'Their records, results and errors are deleted and cannot be brought back.',
+  },
+];
+
+export function verbsFor(state: State): readonly Verb[] {
+  return VERBS.filter((verb) => verb.states.includes(state));
+}

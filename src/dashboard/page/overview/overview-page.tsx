@@ -1,0 +1,61 @@
+import type { OverviewView } from '../../api.js';
+import { History } from '../charts/history.js';
+import { AttentionList } from '../components/attention.js';
+import { Empty } from '../components/empty.js';
+import { FilterField } from '../components/filter-field.js';
+import { Page, Section } from '../components/page.js';
+import { Pager } from '../components/pager.js';
+import { Skeleton } from '../components/skeleton.js';
+import { useTellDeadCount } from '../lib/dead-count.js';
+import { count, plural } from '../lib/format.js';
+import { useView } from '../lib/live.js';
+import { location } from '../lib/router.js';
+import { FirstSteps } from './first-steps.js';
+import { QueueTable } from './queue-table.js';
+import { Tiles } from './tiles.js';
+
+export function OverviewPage() {
+  const { query } = location.value;
+  const { content, stale } = useView('overview', {
+    search: query.get('search') ?? undefined,
+    after: query.get('after') ?? undefined,
+  });
+  useTellDeadCount(content?.counts.dead);
+  if (content?.total === 0) {
+    return (
+      <Page title="Overview">
+        <FirstSteps />
+      </Page>
+    );
+  }
+  return (
+    <Page title="Overview">
+      <Section title="Needs attention">
+        {content ? <AttentionList items={content.attention} calm="Nothing needs attention." /> : <Skeleton rows={1} />}
+      </Section>
+      <Tiles content={content} />
+      <History />
+      <Queues content={content} stale={stale} />
+    </Page>
+  );
+}
+
+function Queues({ content, stale }: { content?: OverviewView; stale: boolean }) {
+  return (
+    <Section title="Queues" beside={content && <span class="muted">{amount(content)}</span>}>
+      <div class="filters">
+        <FilterField parameter="search" resets="after" label="Search queues" placeholder="Part of a name" main />
+      </div>
+      <div class={stale ? 'stale' : ''}>
+        {!content && <Skeleton rows={8} />}
+        {content && content.queues.length > 0 && <QueueTable queues={content.queues} />}
+        {content?.queues.length === 0 && <Empty title="No queue has this in its name" />}
+      </div>
+      <Pager parameter="after" next={content?.more ? content.queues.at(-1)?.name : undefined} />
+    </Section>
+  );
+}
+
+function amount({ total, matching }: OverviewView): string {
+  return matching === total ? plural(total, 'queue') : `${count(matching)} of ${plural(total, 'queue')}`;
+}

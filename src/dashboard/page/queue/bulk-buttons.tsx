@@ -1,0 +1,45 @@
+import type { JobFilter } from '../../api.js';
+import { mayAct } from '../lib/api.js';
+import { startBulk } from '../lib/bulk.js';
+import { type Verb, verbsFor } from '../lib/verbs.js';
+import { isFiltered } from './filter-bar.js';
+
+interface BulkButtonsProps {
+  queue: string;
+  filter: JobFilter;
+  /** How many jobs are in the state of the filter. */
+  known?: number;
+}
+
+/** What can be done to all jobs that match the filter. */
+export function BulkButtons({ queue, filter, known = 0 }: BulkButtonsProps) {
+  if (!mayAct() || known === 0) return null;
+  const filtered = isFiltered(filter);
+  return (
+    <span class="buttons tight">
+      {verbsFor(filter.state).map((verb) => (
+        <button
+          key={verb.action}
+          type="button"
+          class={`button small ${verb.danger ? 'danger' : ''}`}
+          onClick={() => void start(verb, queue, filter, filtered ? undefined : known)}
+        >
+          {verb.label} all{filtered ? ' matching' : ''}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function start(verb: Verb, queue: string, filter: JobFilter, known?: number): Promise<void> {
+  const which = isFiltered(filter) ? ' that match the filter' : '';
+  return startBulk({
+    action: { action: verb.action, queue, filter },
+    verb: verb.label,
+    past: verb.past,
+    jobs: (count) => `${filter.state} ${count === 1 ? 'job' : 'jobs'} of “${queue}”${which}`,
+    note: verb.note,
+    danger: verb.danger,
+    ...(known === undefined ? {} : { known }),
+  });
+}

@@ -1,0 +1,24 @@
+import { confirm } from '../components/confirm.js';
+import { actAndSay } from '../lib/toast.js';
+
+/** What cannot be undone, out of the way of fingers. */
+export function DangerZone({ queue }: { queue: string }) {
+  return (
+    <details class="disclosure">
+      <summary>Danger</summary>
+      <div class="disclosure-body">
+        <p>Obliterating a queue deletes every job of it in every state, also those that run now, with all results.</p>
+        <button type="button" class="button danger" onClick={() => void obliterate(queue)}>
+          Obliterate this queue …
+        </button>
+      </div>
+    </details>
+  );
+}
+
+async function obliterate(queue: string): Promise<void> {
+  const text = 'Everything in this queue is deleted, also what is running. This cannot be undone.';
+  if (!(await confirm({ title: 'Obliterate this queue?', text, verb: 'Obliterate', danger: true, typed: queue })))
+    return;
+  await actAndSay({ action: 'obliterate', queue }, () => `Obliterated ${queue}`);
+}

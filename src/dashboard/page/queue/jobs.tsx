@@ -1,0 +1,74 @@
+import type { State } from '../../../job/job.js';
+import type { Counts } from '../../../store/store.js';
+import type { JobFilter } from '../../api.js';
+import { MEANINGS, STATES } from '../components/badge.js';
+import { Empty } from '../components/empty.js';
+import { Section } from '../components/page.js';
+import { Pager } from '../components/pager.js';
+import { Skeleton } from '../components/skeleton.js';
+import { compact, count } from '../lib/format.js';
+import { useView } from '../lib/live.js';
+import { href, location } from '../lib/router.js';
+import { BulkButtons } from './bulk-buttons.js';
+import { FilterBar, filterOf, isFiltered } from './filter-bar.js';
+import { JobTable } from './job-table.js';
+
+/** The jobs of a queue in one state, filtered, page by page. */
+export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
+  const filter = filterOf(location.value.query, likelyState(counts));
+  const cursor = location.value.query.get('cursor') ?? undefined;
+  const { content, stale, refusal } = useView('jobs', { queue, ...filter, cursor });
+  return (
+    <Section title="Jobs" beside={<BulkButtons queue={queue} filter={filter} known={counts?.[filter.state]} />}>
+      <Tabs filter={filter} counts={counts} />
+      <FilterBar />
+      <div class={stale ? 'stale' : ''}>
+        {refusal && <p class="bad">{refusal.message}</p>}
+        {!content && !refusal && <Skeleton rows={8} />}
+        {content && content.jobs.length > 0 && <JobTable jobs={content.jobs} state={filter.state} />}
+        {content?.jobs.length === 0 && <NoJobs filter={filter} more={content.cursor !== undefined} />}
+      </div>
+      <Pager parameter="cursor" next={content?.cursor} />
+    </Section>
+  );
+}
+
+/** What somebody most likely wants to see first: what has failed, then what runs, then what waits. */
+function likelyState(counts?: Counts): State {
+  const order: State[] = ['dead', 'active', 'ready', 'scheduled', 'blocked', 'done', 'cancelled'];
+  return order.find((state) => counts?.[state]) ?? 'ready';
+}
+
+function NoJobs({ filter, more }: { filter: JobFilter; more: boolean }) {
+  if (more) return <Empty title="None on this page, but there may be more on the next ones" />;
+  return <Empty title={isFiltered(filter) ? `No ${filter.state} job matches` : `No job is ${filter.state}`} />;
+}
+
+function Tabs({ filter, counts }: { filter: JobFilter; counts?: Counts }) {
+  return (
+    <nav class="tabs" aria-label="States">
+      {STATES.map((state) => (
+        <a
+          key={state}
+          href={tabHref(state, filter)}
+          aria-current={state === filter.state ? 'true' : undefined}
+          title={MEANINGS[state]}
+        >
+          {state}
+          <span
+            class={`tab-count ${counts?.[state] ? `state-${state}` : 'zero'}`}
+            title={counts && count(counts[state])}
+          >
+            {counts ? compact(counts[state]) : '–'}
+          </span>
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+/** The filter stays when another state is chosen, the page does not. */
+function tabHref(state: State, filter: JobFilter): string {
+  const { query } = location.value;
+  return href('queue', { name: query.get('name') ?? '', range: query.get('range') ?? '', ...filter, state });
+}
