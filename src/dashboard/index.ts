@@ -5,6 +5,7 @@ import { version } from '../version.js';
 import type { Access } from './api.js';
 import { Dashboard } from './handler.js';
 import type { FetchHandler } from './http/node-listener.js';
+import { viewsBeside } from './views/beside.js';
 
 export type { Access } from './api.js';
 export { type FetchHandler, nodeListener } from './http/node-listener.js';
@@ -23,8 +24,8 @@ export interface DashboardOptions {
   logger?: { info(fields: object, text: string): void };
 }
 
-/** A fetch handler, and how to end the streams of open pages when the application shuts down. */
-export type MountedDashboard = FetchHandler & { close(): void };
+/** A fetch handler. `close` ends the streams of open pages and the connections that the dashboard has opened for flows and rings. */
+export type MountedDashboard = FetchHandler & { close(): Promise<void> };
 
 const KNOWN = ['base', 'access', 'who', 'logger'] as const;
 
@@ -33,6 +34,7 @@ export function dashboard(crore: Crore, options: DashboardOptions): MountedDashb
   checkOptions(options, KNOWN, 'dashboard');
   const { access, who = () => 'somebody', logger } = options;
   const { engine, url } = connectionOf(crore);
+  const beside = viewsBeside(url);
   const mounted = new Dashboard({
     engine,
     version: version(),
@@ -41,8 +43,14 @@ export function dashboard(crore: Crore, options: DashboardOptions): MountedDashb
     access: typeof access === 'function' ? access : fixed(access),
     who,
     log: (fields, text) => logger?.info(fields, text),
+    views: beside.views,
+    actions: beside.actions,
   });
-  return Object.assign((request: Request) => mounted.handle(request), { close: () => mounted.close() });
+  const close = async () => {
+    mounted.close();
+    await beside.close();
+  };
+  return Object.assign((request: Request) => mounted.handle(request), { close });
 }
 
 function fixed(access: unknown): () => Access {

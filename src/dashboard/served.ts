@@ -4,6 +4,7 @@ import type { Access } from './api.js';
 import { Dashboard } from './handler.js';
 import { LogIns, type Tokens } from './http/log-in.js';
 import { addressOf, nodeListener } from './http/node-listener.js';
+import { viewsBeside } from './views/beside.js';
 
 export interface ServedSetup {
   engine: Engine;
@@ -22,13 +23,14 @@ export interface ServedSetup {
 export interface ServedDashboard {
   serves(path: string): boolean;
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** With a token people log in; without one everybody who reaches the server may do everything, as with its HTTP interface. */
 export function servedDashboard({ engine, url, version, tokens, most, secure, log }: ServedSetup): ServedDashboard {
   const base = '/';
   const logIns = tokens.write === undefined ? undefined : new LogIns(tokens, { base, secure });
+  const beside = viewsBeside(url);
   const dashboard = new Dashboard({
     engine,
     version,
@@ -38,11 +40,16 @@ export function servedDashboard({ engine, url, version, tokens, most, secure, lo
     ...(logIns ? { logIns } : {}),
     who: (request) => addressOf(request) ?? 'somebody',
     log,
+    views: beside.views,
+    actions: beside.actions,
   });
   return {
     serves: (path) => dashboard.serves(path),
     serve: nodeListener((request) => dashboard.handle(request)),
-    close: () => dashboard.close(),
+    close: async () => {
+      dashboard.close();
+      await beside.close();
+    },
   };
 }
 

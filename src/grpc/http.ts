@@ -14,7 +14,7 @@ import type { RpcHandlers } from './rpc-handlers.js';
 export interface Pages {
   serves(path: string): boolean;
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  close(): void;
+  close(): Promise<void>;
 }
 
 export interface HttpSetup {

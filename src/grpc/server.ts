@@ -336,7 +336,7 @@ export class Server {
 
   async #release(): Promise<void> {
     for (const server of [...this.#servers, ...this.#httpServers]) server.close();
-    this.#pages?.close();
+    await this.#pages?.close();
     for (const one of this.#httpServers) (one as { closeAllConnections?: () => void }).closeAllConnections?.();
     this.#connections.close();
     await new Promise((resolve) => setImmediate(resolve));
