@@ -42,7 +42,7 @@ function toRequest(request: IncomingMessage, signal: AbortSignal): Request {
     for (const one of [value ?? []].flat()) if (!name.startsWith(':')) all.append(name, one);
   }
   const hasBody = method !== 'GET' && method !== 'HEAD';
-  const body = hasBody ? (Readable.toWeb(request) as ReadableStream<Uint8Array>) : null;
+  const body = hasBody ? bodyOf(request) : null;
   const made = new Request(url, {
     method,
     headers: all,
@@ -52,6 +52,13 @@ function toRequest(request: IncomingMessage, signal: AbortSignal): Request {
   } as RequestInit);
   if (socket.remoteAddress !== undefined) addresses.set(made, socket.remoteAddress);
   return made;
+}
+
+/** Middleware such as `express.json()` may have read the body already and left its value. */
+function bodyOf(request: IncomingMessage): ReadableStream<Uint8Array> | string {
+  const { body } = request as { body?: unknown };
+  if (request.readableEnded && body !== undefined) return JSON.stringify(body);
+  return Readable.toWeb(request) as ReadableStream<Uint8Array>;
 }
 
 /** Writes no faster than the client reads; a client that goes away cancels the body. */

@@ -5,10 +5,12 @@ import type { QueueRow } from '../api.js';
 
 /** Queues that are looked at together. */
 const TOGETHER = 50;
-/** For how long, in milliseconds, what was seen of a queue is good enough to be shown, and the list of names. */
+/** A queue that was looked at less than this many milliseconds ago is left out of a look at all of them. */
 const FRESH = 400;
-/** A look at all queues begins at most this often, and takes at most one part in this many of the time. */
+/** Where there are more queues than this, their names are kept for as long, and all are looked at less often. */
+const MANY = 200;
 const PASS_EVERY = 3_000;
+/** A look at all queues takes at most one part in this many of the time. */
 const PASS_SHARE = 10;
 const MINUTE = 60_000;
 const MINUTES = 60;
@@ -36,7 +38,7 @@ export interface Glance {
  */
 export class QueueBoard {
   readonly #glances = new Map<string, Glance>();
-  #names: { at: number; found: Promise<string[]> } | undefined;
+  #names: { until: number; found: Promise<string[]> } | undefined;
   #pass: Promise<void> | undefined;
   #passAt = 0;
 
@@ -44,13 +46,14 @@ export class QueueBoard {
 
   names(): Promise<string[]> {
     const now = performance.now();
-    if (this.#names && now - this.#names.at < FRESH) return this.#names.found;
+    if (this.#names && now < this.#names.until) return this.#names.found;
     const found = this.engine.store.queues();
-    const entry = { at: now, found };
-    this.#names = entry;
-    found.catch(() => {
-      if (this.#names === entry) this.#names = undefined;
-    });
+    found.then(
+      ({ length }) => {
+        this.#names = length > MANY ? { until: performance.now() + FRESH, found } : undefined;
+      },
+      () => {},
+    );
     return found;
   }
 
@@ -77,7 +80,7 @@ export class QueueBoard {
   async row(queue: string): Promise<QueueRow> {
     const { store } = this.engine;
     const [glance, workers, hour] = await Promise.all([
-      this.#look(queue),
+      this.#look(queue, 0),
       store.workers(queue),
       store.history?.read(queue, 'hour'),
     ]);
@@ -102,21 +105,24 @@ export class QueueBoard {
     const began = performance.now();
     try {
       for (let i = 0; i < names.length; i += TOGETHER) {
-        await Promise.all(names.slice(i, i + TOGETHER).map((name) => this.#look(name)));
+        await Promise.all(
+          names.slice(i, i + TOGETHER).map((name) => this.#look(name, names.length > MANY ? FRESH : 0)),
+        );
         await new Promise((resolve) => setImmediate(resolve));
       }
       const known = new Set(names);
       for (const name of this.#glances.keys()) if (!known.has(name)) this.#glances.delete(name);
     } finally {
       const took = performance.now() - began;
-      this.#passAt = performance.now() + Math.max(PASS_EVERY, PASS_SHARE * took);
+      this.#passAt = performance.now() + Math.max(names.length > MANY ? PASS_EVERY : 0, PASS_SHARE * took);
       this.#pass = undefined;
     }
   }
 
-  async #look(queue: string): Promise<Glance> {
+  /** What is known is good enough if it is younger than `fresh` milliseconds. */
+  async #look(queue: string, fresh: number): Promise<Glance> {
     const known = this.#glances.get(queue);
-    if (known && performance.now() - known.at < FRESH) return known;
+    if (known && performance.now() - known.at < fresh) return known;
     const { store } = this.engine;
     const [counts, { paused, limits }] = await Promise.all([store.count(queue), store.settings(queue)]);
     const [oldest, workers] =

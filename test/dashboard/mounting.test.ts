@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dashboard } from '../../dist/dashboard/index.js';
+import { type Crore, open } from '../../dist/index.js';
+import { freshSqlite, type TestStore } from '../support/stores.js';
+
+const examples = fileURLToPath(new URL('../../examples/dashboard/', import.meta.url));
+let store: TestStore;
+beforeAll(async () => {
+  store = await freshSqlite();
+});
+afterAll(() => store.stop());
+
+const CHANGE = {
+  method: 'POST',
+  headers: { 'content-type': 'application/json', 'x-crore-dashboard': '1' },
+  body: JSON.stringify({ action: 'pause', queue: 'q' }),
+};
+
+describe('the dashboard in an application', () => {
+  const children: ChildProcess[] = [];
+  afterAll(async () => {
+    for (const child of children) {
+      const gone = once(child, 'exit');
+      child.kill();
+      await gone;
+    }
+  });
+
+  it.each(['node-http', 'express', 'fastify', 'hono'])(
+    '%s: the example serves page, files, views and changes',
+    async (name) => {
+      const env = { ...process.env, PORT: '0', CRORE_STORE: store.url };
+      const child = spawn(process.execPath, [`${examples}${name}.mjs`], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+      children.push(child);
+      const [address] = (await once(createInterface(child.stdout!), 'line')) as [string];
+      const page = await fetch(address);
+      expect(await page.text()).toContain('<base href="/jobs/">');
+      const moved = await fetch(address.replace(/\/$/, ''), { redirect: 'manual' });
+      expect([moved.status, moved.headers.get('location')]).toEqual([308, '/jobs/']);
+      const script = await fetch(`${address}assets/app.js`);
+      expect(script.headers.get('content-type')).toContain('javascript');
+      expect(await (await fetch(`${address}api/session`)).json()).toMatchObject({ access: 'write', store: 'sqlite' });
+      expect(await (await fetch(`${address}api/act`, CHANGE)).json()).toEqual({ changed: 1 });
+      expect(await (await fetch(new URL('/', address))).text()).toBe('hello\n');
+      const live = await fetch(`${address}api/live?view=overview`);
+      const { value } = await live.body!.getReader().read();
+      expect(new TextDecoder().decode(value)).toContain('event: content');
+    },
+  );
+
+  it('Next.js: the route handlers of the example answer', async () => {
+    process.env.CRORE_STORE = store.url;
+    const { GET, POST } = (await import(pathToFileURL(`${examples}next-route.mjs`).href)) as {
+      GET: (request: Request) => Promise<Response>;
+      POST: (request: Request) => Promise<Response>;
+    };
+    expect(await (await GET(new Request('http://localhost:3000/jobs/queue?name=q'))).text()).toContain(
+      '<base href="/jobs/">',
+    );
+    expect(await (await POST(new Request('http://localhost:3000/jobs/api/act', CHANGE))).json()).toEqual({
+      changed: 1,
+    });
+  });
+});
+
+describe('dashboard()', () => {
+  let crore: Crore;
+  beforeAll(async () => {
+    crore = await open('sqlite::memory:');
+  });
+  afterAll(() => crore.close());
+  const ask = (handler: (request: Request) => Promise<Response>, path: string, init?: RequestInit) =>
+    handler(new Request(`http://app.example${path}`, init));
+
+  it('asks the application what a request may do', async () => {
+    const rights: Record<string, 'read' | 'write'> = { ada: 'write', bob: 'read' };
+    const who = (request: Request) => request.headers.get('user') ?? '';
+    const jobs = dashboard(crore, { base: '/jobs', access: (request) => rights[who(request)], who });
+    const asUser = (user: string) => ({ headers: { ...CHANGE.headers, user } });
+    expect((await ask(jobs, '/jobs/api/session', asUser('eve'))).status).toBe(401);
+    expect(await (await ask(jobs, '/jobs/api/session', asUser('bob'))).json()).toMatchObject({ access: 'read' });
+    expect((await ask(jobs, '/jobs/api/act', { ...CHANGE, ...asUser('bob') })).status).toBe(403);
+    await crore.queue('q').add(1, { id: 'a' });
+    const body = JSON.stringify({ action: 'cancel', queue: 'q', ids: ['a'] });
+    await ask(jobs, '/jobs/api/act', { ...CHANGE, ...asUser('ada'), body });
+    expect((await crore.queue('q').get('a'))!.actions).toMatchObject([{ by: 'ada in the dashboard' }]);
+    expect((await ask(jobs, '/elsewhere')).status).toBe(404);
+    expect((await ask(jobs, '/jobs/api/login', CHANGE)).status).toBe(404);
+    await jobs.close();
+  });
+
+  it('must be told what is allowed', () => {
+    expect(() => dashboard(crore, {} as never)).toThrow('dashboard: access must be one of read, write, not undefined');
+    expect(() => dashboard(crore, { access: 'all' as never })).toThrow("not 'all'");
+    expect(() => dashboard(crore, { access: 'read', base: 'jobs' })).toThrow("base must be a path such as '/jobs'");
+    expect(() => dashboard(crore, { access: 'read', path: '/jobs' } as never)).toThrow("unknown option 'path'");
+    expect(() => dashboard({} as never, { access: 'read' })).toThrow('not a connection returned by open()');
+  });
+});
