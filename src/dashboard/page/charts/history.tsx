@@ -1,6 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import type { HistoryRange, HistoryView } from '../../api.js';
 import { Section } from '../components/page.js';
+import { Scroll } from '../components/scroll.js';
 import { useRead } from '../lib/read.js';
 import { hrefWith, location, replace } from '../lib/router.js';
 import { Chart } from './chart.js';
@@ -20,7 +21,9 @@ export function History({ queue }: { queue?: string }) {
       {history?.kept === false ? (
         <p class="muted">This store keeps no history: look at the dashboard of the job server that it is behind.</p>
       ) : (
-        <div class="charts">{history ? <Charts history={history} most={most} /> : <Places most={most} />}</div>
+        <Scroll class={`charts charts-${most}`} label="Charts">
+          {history ? <Charts history={history} most={most} /> : <Places most={most} />}
+        </Scroll>
       )}
     </Section>
   );

@@ -15,6 +15,9 @@ export function Nav() {
   const dead = useDeadCount();
   return (
     <header class="top">
+      <a class="skip" href={href('')} onClick={skip}>
+        Skip to the content
+      </a>
       <a class="logo" href={href('')} aria-label="Crore: overview">
         cr<span aria-hidden="true">o</span>re
       </a>
@@ -29,6 +32,12 @@ export function Nav() {
       <Tools />
     </header>
   );
+}
+
+/** With `<base>`, a link to `#main` would lead to another page. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
 }
 
 function DeadCount({ dead = 0 }: { dead?: number }) {

@@ -22,7 +22,7 @@ export function JobFacts({ job }: { job: JobView }) {
         <TextFact label="Held by" text={job.state === 'active' ? job.worker : undefined} />
         <TimeFact label="Lease ends" at={job.leaseUntil} />
         <TimeFact label="Attempt must end" at={job.reservedUntil} />
-        <TextFact label="Lease token" text={job.token} />
+        <TextFact label="Lease token" text={job.state === 'active' ? job.token : undefined} />
         {job.priority !== 0 && <Fact label="Priority">{job.priority}</Fact>}
         <TextFact label="Group" text={job.group} />
         <TextFact label="Unique key" text={job.unique && `${job.unique.key} (${job.unique.scope})`} />

@@ -151,8 +151,8 @@ class FollowedView<N extends ViewName> {
   }
 
   async #readAndRetry(): Promise<void> {
-    const wait = this.#retry;
     await this.#read();
+    const wait = this.refusal.value ? LONGEST_RETRY_MS : this.#retry;
     this.#retry = Math.min(wait * 2, LONGEST_RETRY_MS);
     if (this.used > 0 && !document.hidden) this.#timer = window.setTimeout(() => this.show(), wait);
   }
