@@ -69,6 +69,7 @@ function xAxis(colour: Colour): uPlot.Axis {
   return {
     ...axis(colour),
     space: 64,
+    size: 28,
     grid: { show: false },
     values: (plot, splits) => {
       const { min = 0, max = 0 } = plot.scales.x!;

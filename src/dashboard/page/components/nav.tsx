@@ -1,6 +1,7 @@
 import { logOut, session } from '../lib/api.js';
 import { useDeadCount } from '../lib/dead-count.js';
 import { compact, count } from '../lib/format.js';
+import { useCurrentInView } from '../lib/in-view.js';
 import { helpOpen, PAGES } from '../lib/keys.js';
 import { href, location } from '../lib/router.js';
 import { choose, THEMES, type Theme, theme } from '../lib/theme.js';
@@ -13,6 +14,7 @@ export function Nav() {
   const { path } = location.value;
   const current = PARENTS[path] ?? path;
   const dead = useDeadCount();
+  const bar = useCurrentInView<HTMLElement>(current);
   return (
     <header class="top">
       <a class="skip" href={href('')} onClick={skip}>
@@ -21,7 +23,7 @@ export function Nav() {
       <a class="logo" href={href('')} aria-label="Crore: overview">
         cr<span aria-hidden="true">o</span>re
       </a>
-      <nav class="nav" aria-label="Pages">
+      <nav class="nav" ref={bar} aria-label="Pages">
         {Object.values(PAGES).map((page) => (
           <a key={page.path} href={href(page.path)} aria-current={page.path === current ? 'page' : undefined}>
             {page.title}

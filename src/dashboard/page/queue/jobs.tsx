@@ -7,6 +7,7 @@ import { Section } from '../components/page.js';
 import { Pager } from '../components/pager.js';
 import { Skeleton } from '../components/skeleton.js';
 import { compact, count } from '../lib/format.js';
+import { useCurrentInView } from '../lib/in-view.js';
 import { useView } from '../lib/live.js';
 import { href, location } from '../lib/router.js';
 import { BulkButtons } from './bulk-buttons.js';
@@ -45,8 +46,9 @@ function NoJobs({ filter, more }: { filter: JobFilter; more: boolean }) {
 }
 
 function Tabs({ filter, counts }: { filter: JobFilter; counts?: Counts }) {
+  const bar = useCurrentInView<HTMLElement>(filter.state);
   return (
-    <nav class="tabs" aria-label="States">
+    <nav class="tabs" ref={bar} aria-label="States">
       {STATES.map((state) => (
         <a
           key={state}
