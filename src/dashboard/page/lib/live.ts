@@ -117,16 +117,28 @@ class FollowedView<N extends ViewName> {
     clearTimeout(this.#timer);
     const source = new EventSource(href('api/live', { view: this.name, ...this.parameters }));
     this.#source = source;
-    source.addEventListener('content', ({ data }) => this.#receive(JSON.parse(data) as Views[N]['content']));
-    source.addEventListener('problem', ({ data }) => this.#stumble(JSON.parse(data) as LiveProblem));
+    source.addEventListener('content', ({ data }) => this.#onContent(JSON.parse(data)));
+    source.addEventListener('problem', ({ data }) => this.#onProblem(JSON.parse(data)));
     source.addEventListener('open', () => clearTimeout(this.#timer));
     source.addEventListener('error', () => this.#onError(source));
+  }
+
+  /** Null: what it is about does not exist, or no longer does. */
+  #onContent(content: Views[N]['content'] | null): void {
+    if (content === null) return this.#refuse(new ApiFailure(404, `There is no such ${this.name}`));
+    syncClock(content.now, true);
+    this.#receive(content);
+  }
+
+  /** A plain read tells whether the store is in trouble, or the address of the page. */
+  #onProblem(problem: LiveProblem): void {
+    this.#stumble(problem);
+    void this.#read();
   }
 
   #receive(content: Views[N]['content']): void {
     clearTimeout(this.#timer);
     this.#retry = 500;
-    syncClock(content.now);
     this.content.value = content;
     this.problem.value = undefined;
     this.refusal.value = undefined;
@@ -166,9 +178,14 @@ class FollowedView<N extends ViewName> {
     }
   }
 
+  #refuse(failure: ApiFailure): void {
+    this.problem.value = undefined;
+    this.refusal.value = failure;
+  }
+
   #fail(error: unknown): void {
     const failure = error instanceof ApiFailure ? error : new ApiFailure(0, String(error));
-    if (failure.status >= 400 && failure.status < 500) this.refusal.value = failure;
+    if (failure.status >= 400 && failure.status < 500) this.#refuse(failure);
     else this.problem.value ??= { text: failure.message, since: serverNow() };
   }
 }

@@ -15,9 +15,13 @@ export function serverNow(): number {
   return Date.now() + ahead;
 }
 
-/** Takes over the server's clock; small differences are the time that the answer took. */
-export function syncClock(server: number): void {
-  if (Math.abs(server - serverNow()) < 250) return;
+/**
+ * Takes over the server's clock; small differences are the time that the answer took. A message that may have been kept for a
+ * while (`kept`) can only show that this clock is slow.
+ */
+export function syncClock(server: number, kept = false): void {
+  const difference = server - serverNow();
+  if (Math.abs(difference) < 250 || (kept && difference < 0)) return;
   ahead = server - Date.now();
   now.value = serverNow();
 }

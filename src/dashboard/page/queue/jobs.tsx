@@ -41,7 +41,7 @@ function likelyState(counts?: Counts): State {
 }
 
 function NoJobs({ filter, more }: { filter: JobFilter; more: boolean }) {
-  if (more) return <Empty title="None on this page, but there may be more on the next ones" />;
+  if (more) return <Empty title="None among those looked at so far: Next looks further" />;
   return <Empty title={isFiltered(filter) ? `No ${filter.state} job matches` : `No job is ${filter.state}`} />;
 }
 
