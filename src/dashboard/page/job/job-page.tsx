@@ -114,7 +114,7 @@ function Reasons({ job }: { job: JobView }) {
         ))}
         {job.state === 'active' && <Running job={job} />}
       </ul>
-      {job.progress !== undefined && <JobProgress progress={job.progress} />}
+      {job.state === 'active' && <JobProgress progress={job.progress} />}
     </section>
   );
 }

@@ -46,7 +46,7 @@ export function Ago({ at }: { at: number }) {
 export function Since({ at }: { at: number }) {
   return (
     <time class="time" dateTime={isoOf(at)} title={`since ${exact(at)}`}>
-      {duration(Math.max(0, now.value - at))}
+      {elapsed(Math.max(0, now.value - at))}
     </time>
   );
 }
@@ -81,6 +81,11 @@ export function duration(ms: number): string {
   if (ms < HOUR) return two(ms, MINUTE, 'min', SECOND, 's');
   if (ms < DAY) return two(ms, HOUR, 'h', MINUTE, 'min');
   return two(ms, DAY, 'd', HOUR, 'h');
+}
+
+/** For what goes on: it ticks once a second, so it shows nothing smaller. */
+function elapsed(ms: number): string {
+  return ms < MINUTE ? rough(ms) : duration(ms);
 }
 
 function two(ms: number, big: number, bigName: string, small: number, smallName: string): string {
