@@ -76,7 +76,7 @@ export function rough(ms: number): string {
 /** In two units, for durations that somebody compares: `250 ms`, `1.5 s`, `3 min 20 s`. */
 export function duration(ms: number): string {
   if (ms < SECOND) return `${Math.round(ms)} ms`;
-  if (ms < 10 * SECOND) return `${(ms / SECOND).toFixed(1)} s`;
+  if (ms < 10 * SECOND) return `${(ms / SECOND).toFixed(1).replace(/\.0$/, '')} s`;
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
   if (ms < HOUR) return two(ms, MINUTE, 'min', SECOND, 's');
   if (ms < DAY) return two(ms, HOUR, 'h', MINUTE, 'min');

@@ -20,7 +20,7 @@ export function WorkerTable({ workers, withQueue = false }: { workers: readonly 
                 Queue
               </th>
             )}
-            <th scope="col" title="When its session ends unless a heartbeat renews it">
+            <th scope="col" class="session-column" title="When its session ends unless a heartbeat renews it">
               Session
             </th>
             <th scope="col">Since</th>
