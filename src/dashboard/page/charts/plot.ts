@@ -30,7 +30,7 @@ function options(place: HTMLElement, content: ChartContent, onPoint: (index: num
   return {
     ...sizeOf(place),
     ms: 1,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { y: false, sync: { key: 'history' }, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
@@ -69,6 +69,7 @@ function xAxis(colour: Colour): uPlot.Axis {
   return {
     ...axis(colour),
     space: 64,
+    size: 28,
     grid: { show: false },
     values: (plot, splits) => {
       const { min = 0, max = 0 } = plot.scales.x!;
