@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlowRow, FlowView } from '../../api.js';
 import { confirm } from '../components/confirm.js';
 import { Empty } from '../components/empty.js';
@@ -56,7 +56,7 @@ function Shown({ view }: { view: FlowView }) {
             started <At at={flow.createdAt} />
           </span>
           <span>
-            took <Took flow={flow} />
+            {flow.state === 'running' ? 'for' : 'took'} <Took flow={flow} />
           </span>
           <Name text={`${flow.host} · ${flow.pid}`} />
           {flow.file !== '' && <Name text={flow.file} mono />}
@@ -76,6 +76,11 @@ function Pictures({ view }: { view: FlowView }) {
   const [wanted, setWanted] = useState<Wanted | undefined>(chosen === undefined ? undefined : { key: chosen, turn: 0 });
   const [critical, setCritical] = useState(false);
   const choose = (key: string | undefined) => replace(hrefWith({ node: key }));
+  const place = useRef<HTMLDivElement>(null);
+  const close = () => {
+    choose(undefined);
+    place.current?.querySelector<HTMLElement>('.graph-svg, .gantt-place')?.focus({ preventScroll: true });
+  };
   const find = (key: string) => {
     choose(key);
     setWanted({ key, turn: (wanted?.turn ?? 0) + 1 });
@@ -102,15 +107,10 @@ function Pictures({ view }: { view: FlowView }) {
         </label>
         <Notes view={view} />
       </div>
-      <div class={at === undefined ? 'flow-place' : 'flow-place with-panel'}>
+      <div ref={place} class={at === undefined ? 'flow-place' : 'flow-place with-panel'}>
         {gantt ? <Gantt {...shared} /> : <Graph {...shared} />}
         {at !== undefined && (
-          <NodePanel
-            view={view}
-            at={at}
-            onFind={(node) => find(keyOf(view.nodes[node]!))}
-            onClose={() => choose(undefined)}
-          />
+          <NodePanel view={view} at={at} onFind={(node) => find(keyOf(view.nodes[node]!))} onClose={close} />
         )}
       </div>
     </div>

@@ -10,6 +10,8 @@ import { useSize } from './viewport.js';
 
 const [ROW, AXIS, AHEAD, MOST_ZOOM, BESIDE] = [26, 28, 12, 400, 12];
 
+const px = (length: number): string => `${Math.round(length * 10) / 10}px`;
+
 interface Scale {
   from: number;
   until: number;
@@ -77,7 +79,7 @@ export function Gantt({ view, marked, chosen, wanted, index, onChoose }: Picture
         aria-label="Nodes by the time they started, a table"
         onScroll={({ currentTarget }) => setScroll({ top: currentTarget.scrollTop, left: currentTarget.scrollLeft })}
       >
-        <table class="gantt-table" aria-rowcount={rows.length + 1} style={{ width: names + scale.width + BESIDE }}>
+        <table class="gantt-table" aria-rowcount={rows.length + 1} style={{ width: px(names + scale.width + BESIDE) }}>
           <Axis scale={scale} names={names} left={scroll.left} width={size.width} />
           <tbody>
             <Spacer rows={first} />
@@ -120,7 +122,7 @@ function usePointed(place: RefObject<HTMLElement | null>): number | undefined {
 function Spacer({ rows }: { rows: number }) {
   if (rows <= 0) return null;
   return (
-    <tr style={{ height: rows * ROW }}>
+    <tr style={{ height: px(rows * ROW) }}>
       <td colSpan={2} />
     </tr>
   );
@@ -148,8 +150,8 @@ function Axis({ scale, names, left, width }: { scale: Scale; names: number; left
   const ticks = ticksOf(scale.from + Math.max(0, left - 100) / perMs, scale.from + (left + width) / perMs, 110 / perMs);
   return (
     <thead>
-      <tr style={{ height: AXIS }}>
-        <th scope="col" class="gantt-name" style={{ width: names }}>
+      <tr style={{ height: px(AXIS) }}>
+        <th scope="col" class="gantt-name" style={{ width: px(names) }}>
           Node
         </th>
         <th scope="col" class="gantt-times">
@@ -157,7 +159,7 @@ function Axis({ scale, names, left, width }: { scale: Scale; names: number; left
           {ticks
             .filter(({ at }) => at <= scale.until)
             .map(({ at, text }) => (
-              <span key={at} class="tick" aria-hidden="true" style={{ left: (at - scale.from) * perMs }}>
+              <span key={at} class="tick" aria-hidden="true" style={{ left: px((at - scale.from) * perMs) }}>
                 {text}
               </span>
             ))}
@@ -182,7 +184,7 @@ function Row({ node, at, row, scale, mark, onChoose }: RowProps) {
   const left = (node.start! - scale.from) * perMs;
   const ms = node.seconds === undefined ? scale.until - node.start! : node.seconds * 1_000;
   return (
-    <tr class={`gantt-row${mark}`} aria-rowindex={row + 2} data-node={at} style={{ height: ROW }}>
+    <tr class={`gantt-row${mark}`} aria-rowindex={row + 2} data-node={at} style={{ height: px(ROW) }}>
       <th scope="row" class="gantt-name">
         <button type="button" title={id} onClick={onChoose}>
           <span class={`sign node-${state}`} aria-hidden="true">
@@ -193,7 +195,7 @@ function Row({ node, at, row, scale, mark, onChoose }: RowProps) {
         </button>
       </th>
       <td class="gantt-times">
-        <span class={`bar fill-${state}`} style={{ left, width: Math.max(2, ms * perMs) }} />
+        <span class={`bar fill-${state}`} style={{ left: px(left), width: px(Math.max(2, ms * perMs)) }} />
         <span class="off-screen">{details(node)}</span>
       </td>
     </tr>

@@ -7,7 +7,7 @@ import { NODE_STATES, SIGNS } from './states.js';
 import { useViewport, type Viewport } from './viewport.js';
 
 /** Below this zoom there are no texts. */
-const READABLE = 0.4;
+const READABLE = 0.55;
 /** With more nodes in view, Tab does not stop at each of them. */
 const MOST_STOPS = 300;
 
@@ -25,13 +25,17 @@ export function Graph({ view, marked, chosen, wanted, index, onChoose }: Picture
   const place = useRef<HTMLDivElement>(null);
   const { viewport, size, fit, zoom, center, onKeyDown, dragged } = useViewport(place, layout);
   const readable = viewport.k >= READABLE;
-  const area = useArea(viewport, size);
+  const area = useArea(viewport, size, readable);
   const drawn = useMemo(
     () =>
       layout && (
         <>
           <Edges layout={layout} edges={edges} marked={marked} area={area} />
-          <Nodes layout={layout} nodes={nodes} marked={marked} chosen={chosen} area={area} readable={readable} />
+          {readable ? (
+            <Nodes layout={layout} nodes={nodes} marked={marked} chosen={chosen} area={area} />
+          ) : (
+            <FarNodes layout={layout} nodes={nodes} marked={marked} chosen={chosen} area={area} />
+          )}
         </>
       ),
     [layout, nodes, edges, marked, chosen, area, readable],
@@ -41,25 +45,27 @@ export function Graph({ view, marked, chosen, wanted, index, onChoose }: Picture
     const box = at === undefined ? undefined : layout?.boxes[at];
     if (box && size.width > 0) center(box.x + box.width / 2, box.y + HEIGHT / 2);
   }, [wanted?.turn, layout !== undefined, size.width > 0]);
-  const choose = (event: Event) => {
-    const found = (event.target as Element).closest('[data-node]')?.getAttribute('data-node');
-    const node = found ? nodes[Number(found)] : undefined;
-    if (node && !dragged()) onChoose(keyOf(node));
-    return node !== undefined;
+  const onClick = (event: MouseEvent) => {
+    const { left, top } = place.current!.getBoundingClientRect();
+    const { x, y, k } = viewport;
+    const at = nodeIn(event) ?? nodeAt(layout, (event.clientX - left - x) / k, (event.clientY - top - y) / k);
+    if (at !== undefined && !dragged() && !isButton(event)) onChoose(keyOf(nodes[at]!));
   };
   const onKey = (event: KeyboardEvent) => {
-    if ((event.key === 'Enter' || event.key === ' ') && choose(event)) event.preventDefault();
-    else onKeyDown(event);
+    const at = event.key === 'Enter' || event.key === ' ' ? nodeIn(event) : undefined;
+    if (at === undefined) return onKeyDown(event);
+    event.preventDefault();
+    onChoose(keyOf(nodes[at]!));
   };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the nodes in it are buttons
-    <div ref={place} class="graph card" onClick={choose} onKeyDown={onKey}>
+    <div ref={place} class="graph card" onClick={onClick} onKeyDown={onKey}>
       {/* biome-ignore lint/a11y/useSemanticElements: a drawing has no field sets */}
       <svg
         class="graph-svg"
         role="group"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: its keys move and zoom the picture
-        tabIndex={0}
+        // In a drawing, the names of attributes are in lower case.
+        tabindex={0}
         aria-label={`Graph with ${plural(nodes.length, 'node')}. Arrow keys move it, plus and minus zoom, 0 shows all. The Gantt tab has the same as a table.`}
       >
         <g transform={`translate(${viewport.x} ${viewport.y}) scale(${viewport.k})`}>{drawn}</g>
@@ -80,8 +86,8 @@ export function Graph({ view, marked, chosen, wanted, index, onChoose }: Picture
 }
 
 /** The part that is drawn: what is in view and as much around it. It stays the same while the view is well within it. */
-function useArea({ x, y, k }: Viewport, { width, height }: { width: number; height: number }): Area {
-  const last = useRef<Area & { k: number }>(undefined);
+function useArea({ x, y, k }: Viewport, { width, height }: { width: number; height: number }, fine: boolean): Area {
+  const last = useRef<Area & { k: number; fine: boolean }>(undefined);
   const seen = { left: -x / k, top: -y / k, right: (width - x) / k, bottom: (height - y) / k };
   const { current } = last;
   const within =
@@ -90,14 +96,15 @@ function useArea({ x, y, k }: Viewport, { width, height }: { width: number; heig
     seen.top >= current.top &&
     seen.right <= current.right &&
     seen.bottom <= current.bottom;
-  if (within && k < current.k * 2) return current;
-  const [wide, high] = [(width / k) * 0.6, (height / k) * 0.6];
+  if (within && fine === current.fine && k < current.k * 1.5) return current;
+  const [wide, high] = [(width / k) * 0.2, (height / k) * 0.2];
   last.current = {
     left: seen.left - wide,
     top: seen.top - high,
     right: seen.right + wide,
     bottom: seen.bottom + high,
     k,
+    fine,
   };
   return last.current;
 }
@@ -132,12 +139,32 @@ interface NodesProps {
   marked: ReadonlySet<number>;
   chosen: number | undefined;
   area: Area;
-  readable: boolean;
 }
 
-function Nodes({ layout, nodes, marked, chosen, area, readable }: NodesProps) {
+/** From afar, boxes without texts: one path for all nodes of a state, because there may be thousands. */
+function FarNodes({ layout, nodes, marked, chosen, area }: NodesProps) {
+  const paths = new Map<string, string>();
+  nodes.forEach(({ state }, i) => {
+    const box = layout.boxes[i]!;
+    if (!crosses(box, box, area)) return;
+    const path = `M${box.x} ${box.y}h${box.width}v${HEIGHT}h${-box.width}z`;
+    const kinds = [`far-node node-${state}`];
+    if (marked.has(i)) kinds.push('far-node critical');
+    if (chosen === i) kinds.push('far-node chosen');
+    for (const kind of kinds) paths.set(kind, (paths.get(kind) ?? '') + path);
+  });
+  return (
+    <>
+      {[...paths].map(([kind, path]) => (
+        <path key={kind} class={kind} d={path} />
+      ))}
+    </>
+  );
+}
+
+function Nodes({ layout, nodes, marked, chosen, area }: NodesProps) {
   const shown = nodes.flatMap((_node, i) => (crosses(layout.boxes[i]!, layout.boxes[i]!, area) ? [i] : []));
-  const stops = readable && shown.length <= MOST_STOPS;
+  const stops = shown.length <= MOST_STOPS;
   return (
     <>
       {shown.map((i) => (
@@ -147,7 +174,6 @@ function Nodes({ layout, nodes, marked, chosen, area, readable }: NodesProps) {
           at={i}
           box={layout.boxes[i]!}
           mark={`${marked.has(i) ? ' critical' : ''}${chosen === i ? ' chosen' : ''}`}
-          readable={readable}
           stop={stops}
         />
       ))}
@@ -160,11 +186,10 @@ interface NodeProps {
   at: number;
   box: Box;
   mark: string;
-  readable: boolean;
   stop: boolean;
 }
 
-function Node({ node, at, box, mark, readable, stop }: NodeProps) {
+function Node({ node, at, box, mark, stop }: NodeProps) {
   const { state, size } = node;
   const name = `${node.id}: ${state}${size === undefined ? '' : `, ${plural(size, 'node')}`}`;
   return (
@@ -173,24 +198,20 @@ function Node({ node, at, box, mark, readable, stop }: NodeProps) {
       class={`node node-${state}${mark}`}
       transform={`translate(${box.x} ${box.y})`}
       role="button"
-      tabIndex={stop ? 0 : -1}
+      tabindex={stop ? 0 : -1}
       aria-label={name}
       data-node={at}
     >
-      {readable && <title>{name}</title>}
+      <title>{name}</title>
       {size !== undefined && <rect class="stack" x="4" y="4" width={box.width} height={HEIGHT} rx="6" />}
       <rect width={box.width} height={HEIGHT} rx="6" />
       {node.counts && size !== undefined && <GroupBar counts={node.counts} size={size} width={box.width} />}
-      {readable && (
-        <>
-          <text class="sign" x="10" y="20">
-            {SIGNS[state]}
-          </text>
-          <text x="28" y="20">
-            {labelOf(node)}
-          </text>
-        </>
-      )}
+      <text class="sign" x="10" y="20">
+        {SIGNS[state]}
+      </text>
+      <text x="28" y="20">
+        {labelOf(node)}
+      </text>
     </g>
   );
 }
@@ -207,6 +228,23 @@ function GroupBar({ counts, size, width }: { counts: NonNullable<FlowNode['count
       })}
     </>
   );
+}
+
+/** The node of the element that an event is about. */
+function nodeIn(event: Event): number | undefined {
+  const found = (event.target as Element).closest('[data-node]')?.getAttribute('data-node');
+  return found ? Number(found) : undefined;
+}
+
+function nodeAt(layout: Layout | undefined, x: number, y: number): number | undefined {
+  const found = layout?.boxes.findIndex(
+    (box) => x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + HEIGHT,
+  );
+  return found === undefined || found < 0 ? undefined : found;
+}
+
+function isButton(event: Event): boolean {
+  return (event.target as Element).closest('.graph-buttons') !== null;
 }
 
 function crosses(from: Box, to: Box, area: Area): boolean {

@@ -44,7 +44,9 @@ export function useViewport(place: RefObject<HTMLElement | null>, picture: Size 
     if (picture && size.width > 0) change(fitted(picture, size));
   };
   const ready = picture !== undefined && size.width > 0;
-  useEffect(fit, [ready]);
+  useEffect(() => {
+    if (ready) change(opened(picture, size));
+  }, [ready]);
   useEffect(() => (place.current ? follow(place.current, now, change, zoomAt, moved) : undefined), []);
   const zoom = (factor: number) => zoomAt(factor, size.width / 2, size.height / 2);
   const center = (x: number, y: number) => {
@@ -72,7 +74,15 @@ function zoomed({ x, y, k }: Viewport, factor: number, atX: number, atY: number)
   return { k: next, x: atX - ((atX - x) * next) / k, y: atY - ((atY - y) * next) / k };
 }
 
-/** All of it, but not larger than life; a picture that would be too small to see starts at its left end. */
+/** All of it; a long picture whose texts would be too small to read begins at its left end instead. */
+function opened(picture: Size, size: Size): Viewport {
+  const whole = fitted(picture, size);
+  const readable = Math.min(0.7, (size.height - 2 * MARGIN) / picture.height);
+  if (whole.k >= 0.55 || readable < 0.55) return whole;
+  return { k: readable, x: MARGIN, y: Math.max(MARGIN, (size.height - picture.height * readable) / 2) };
+}
+
+/** All of it, but not larger than life. */
 function fitted(picture: Size, size: Size): Viewport {
   const whole = Math.min((size.width - 2 * MARGIN) / picture.width, (size.height - 2 * MARGIN) / picture.height, 1);
   const k = Math.max(LEAST, Number.isFinite(whole) ? whole : 1);
