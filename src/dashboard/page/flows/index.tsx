@@ -1,6 +1,2 @@
-export function FlowsPage() {
-  return <h1>Flows</h1>;
-}
-export function FlowPage() {
-  return <h1>Flow</h1>;
-}
+export { FlowPage } from './flow-page.js';
+export { FlowsPage } from './flows-page.js';

@@ -1,6 +1,2 @@
-export function RingsPage() {
-  return <h1>Rings</h1>;
-}
-export function RingPage() {
-  return <h1>Ring</h1>;
-}
+export { RingPage } from './ring-page.js';
+export { RingsPage } from './rings-page.js';
