@@ -14,6 +14,7 @@ import { href, location } from '../lib/router.js';
 import { BulkButtons } from './bulk-buttons.js';
 import { FilterBar, filterOf, isFiltered } from './filter-bar.js';
 import { JobTable } from './job-table.js';
+import { useLookFurther } from './look-further.js';
 
 /** The jobs of a queue. If the address names no state, one is chosen when the counts are known, and then kept. */
 export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
@@ -32,6 +33,7 @@ export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
 function JobsOf({ queue, counts, filter }: { queue: string; counts?: Counts; filter: JobFilter }) {
   const cursor = location.value.query.get('cursor') ?? undefined;
   const { content, stale, refusal } = useView('jobs', { queue, ...filter, cursor });
+  const searching = useLookFurther(stale ? undefined : content, JSON.stringify(filter));
   return (
     <Section title="Jobs" beside={<BulkButtons queue={queue} filter={filter} known={counts?.[filter.state]} />}>
       <Tabs filter={filter} counts={counts} />
@@ -40,7 +42,9 @@ function JobsOf({ queue, counts, filter }: { queue: string; counts?: Counts; fil
         {refusal && <p class="bad">{refusal.message}</p>}
         {!content && !refusal && <Skeleton rows={8} />}
         {content && content.jobs.length > 0 && <JobTable jobs={content.jobs} state={filter.state} />}
-        {content?.jobs.length === 0 && <NoJobs filter={filter} more={content.cursor !== undefined} />}
+        {content?.jobs.length === 0 && (
+          <NoJobs filter={filter} searching={searching || stale} more={content.cursor !== undefined} />
+        )}
       </div>
       <Pager parameter="cursor" next={content?.cursor} />
     </Section>
@@ -53,7 +57,8 @@ function likelyState(counts: Counts): State {
   return order.find((state) => counts[state] > 0) ?? 'ready';
 }
 
-function NoJobs({ filter, more }: { filter: JobFilter; more: boolean }) {
+function NoJobs({ filter, searching, more }: { filter: JobFilter; searching: boolean; more: boolean }) {
+  if (searching) return <Empty title="Searching …" />;
   if (more) return <Empty title="None among those looked at so far: Next looks further" />;
   return <Empty title={isFiltered(filter) ? `No ${filter.state} job matches` : `No job is ${filter.state}`} />;
 }
