@@ -81,10 +81,13 @@ const PATHS = [
   'login',
 ];
 
+/** Runs in the browser. */
+const sizes = '[document.documentElement.scrollWidth, innerWidth]';
+
 /** The page has its title and nothing is being loaded any more. */
 async function settled(page: Page): Promise<void> {
   await page.locator('h1').first().waitFor();
-  await page.waitForFunction("document.querySelector('.skeleton') === null");
+  await page.locator('.skeleton').first().waitFor({ state: 'detached' });
 }
 
 describe.each(STORES)('the pages on %s', (_name, fresh) => {
@@ -147,7 +150,7 @@ describe.each(STORES)('the pages on %s', (_name, fresh) => {
     await page.getByRole('button', { name: 'Retry all matching' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('10 dead jobs').first().waitFor();
-    await dialog.getByRole('button', { name: 'Retry', exact: true }).click();
+    await dialog.getByRole('button', { name: /^Retry/ }).click();
     await until('ten are ready again', async () => (await queue.count()).ready === 10);
     expect(await queue.count()).toMatchObject({ dead: 10, ready: 10 });
     await close();
@@ -163,13 +166,13 @@ describe.each(STORES)('the pages on %s', (_name, fresh) => {
     await page.getByRole('button', { name: 'Resume' }).waitFor();
     expect(await queue.isPaused()).toBe(true);
     await page.getByText('Limits:').click();
-    await page.getByLabel('Running at once').first().fill('7');
-    await page.getByRole('button', { name: 'Save', exact: false }).click();
+    await page.getByLabel('At once').first().fill('7');
+    await page.getByRole('button', { name: 'Save limits' }).click();
     await until('the limit is set', async () => (await queue.limits()).concurrency === 7);
     await page.goto('job?queue=by-hand&id=a');
     await page.getByRole('button', { name: 'Cancel' }).first().click();
     const dialog = page.getByRole('dialog');
-    if (await dialog.isVisible()) await dialog.getByRole('button', { name: /^Cancel/ }).click();
+    await dialog.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByText('Cancelled by 127.0.0.1 in the dashboard').waitFor();
     expect(problems).toEqual([]);
     await close();
@@ -223,10 +226,15 @@ describe('the pages', () => {
     await page.keyboard.press('/');
     await page.keyboard.type('mail');
     await page.waitForURL((url) => url.searchParams.get('search') === 'mail');
+    await page.getByRole('region', { name: 'Queues' }).getByText('idle').waitFor({ state: 'detached' });
     await page.keyboard.press('Escape');
     await page.keyboard.press('j');
+    const row = page.locator(':focus');
+    await page.keyboard.press('k');
+    await page.keyboard.press('j');
+    const name = await row.innerText();
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'mails' }).waitFor();
+    await page.getByRole('heading', { name }).waitFor();
     await page.keyboard.press('?');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
@@ -235,7 +243,7 @@ describe('the pages', () => {
     await page.getByRole('heading', { name: 'Dead' }).first().waitFor();
     expect(new URL(page.url()).pathname).toBe('/dead');
     await page.goBack();
-    await page.getByRole('heading', { name: 'mails' }).waitFor();
+    await page.getByRole('heading', { name }).waitFor();
     await close();
   });
 
