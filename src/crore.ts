@@ -67,10 +67,12 @@ export async function open(
   const library = options.sqlite === undefined ? undefined : checkLibrary(options.sqlite);
   const store = await openStore(url, { timeout, clock, library });
   for (const warning of store.warnings) onError(new CroreError('STORE_UNSUPPORTED', warning), 'warning');
-  return new Crore(store, { timeout, maxPayload, onError, logger, random });
+  return new Crore(store, { url, timeout, maxPayload, onError, logger, random });
 }
 
 interface CroreSetup {
+  /** The URL of the store, which may hold a password. */
+  url?: string;
   timeout: number;
   maxPayload: number;
   onError: (error: Error, what: string) => void;
@@ -78,13 +80,22 @@ interface CroreSetup {
   random: (() => number) | undefined;
 }
 
-const engines = new WeakMap<Crore, Engine>();
+interface Connection {
+  engine: Engine;
+  url: string;
+}
 
-/** The engine behind a connection, for the interfaces of this package; the library does not expose it. */
+const connections = new WeakMap<Crore, Connection>();
+
+/** What is behind a connection, for the interfaces of this package; the library does not expose it. */
+export function connectionOf(crore: Crore): Connection {
+  const connection = connections.get(crore);
+  if (!connection) throw new CroreError('BAD_OPTION', 'not a connection returned by open()');
+  return connection;
+}
+
 export function engineOf(crore: Crore): Engine {
-  const engine = engines.get(crore);
-  if (!engine) throw new CroreError('BAD_OPTION', 'not a connection returned by open()');
-  return engine;
+  return connectionOf(crore).engine;
 }
 
 /** A connection to a store, giving access to its queues. */
@@ -99,7 +110,7 @@ export class Crore {
   constructor(store: Store, setup: CroreSetup) {
     this.#setup = setup;
     this.#engine = new Engine(store, { random: setup.random, onError: setup.onError, logger: setup.logger });
-    engines.set(this, this.#engine);
+    connections.set(this, { engine: this.#engine, url: setup.url ?? '' });
     this.#heartbeat = new Heartbeat(store, setup.timeout, setup.onError);
   }
 

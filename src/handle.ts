@@ -1,7 +1,7 @@
 import type { Engine } from './engine/engine.js';
 import { decodeValue } from './engine/payload.js';
 import { CroreError } from './errors.js';
-import { type Attempt, readAttempts } from './job/attempt.js';
+import { type Attempt, type ManualAction, readActions, readAttempts } from './job/attempt.js';
 import { type Duration, milliseconds } from './job/duration.js';
 import type { Job, State } from './job/job.js';
 import type { AddOutcome } from './store/store.js';
@@ -15,6 +15,8 @@ export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progres
   headers: Record<string, string>;
   /** Every attempt that has ended, oldest first: when, where, how long, and the error with its stack. */
   attempts: Attempt[];
+  /** What people did to the job, oldest first, as far as the interface they used says so. */
+  actions: ManualAction[];
   maxAttempts: number;
 }
 
@@ -28,12 +30,13 @@ export function viewOf<T, R>(job: Job): JobView<T, R> {
     ...(log === undefined ? {} : { log: log.split('\n').slice(0, -1) }),
     headers: spec.headers ?? {},
     attempts: attemptsOf(job),
+    actions: readActions(job.attempts ?? ''),
     maxAttempts: spec.attempts,
   };
 }
 
 /** The stored attempts, and the one that made the job done. */
-function attemptsOf({ attempts, state, attempt, startedAt, finishedAt, worker }: Job): Attempt[] {
+export function attemptsOf({ attempts, state, attempt, startedAt, finishedAt, worker }: Job): Attempt[] {
   const known = readAttempts(attempts ?? '');
   if (state !== 'done' || finishedAt === undefined) return known;
   return [...known, { attempt, outcome: 'done', startedAt, endedAt: finishedAt, worker }];

@@ -8,7 +8,7 @@ export type { When } from './engine/schedules/schedule-ticks.js';
 export type { CatchUp, ScheduledJobOptions, ScheduleOptions, ScheduleView } from './engine/schedules/schedules.js';
 export { CroreError, ERRORS, type ErrorCode, Fatal } from './errors.js';
 export type { Handle, JobView } from './handle.js';
-export type { Attempt, AttemptError } from './job/attempt.js';
+export type { Attempt, AttemptError, ManualAction } from './job/attempt.js';
 export type { Duration } from './job/duration.js';
 export type { State } from './job/job.js';
 export type { Handler, Queue, QueueOptions } from './queue.js';

@@ -216,11 +216,12 @@ export class Queue<T = unknown, R = unknown, P = T> {
   }
 
   /** Cancels a job that has not ended, running or not; returns false when there is nothing to cancel. */
-  cancel(id: string): Promise<boolean>;
+  cancel(id: string, options?: Pick<BulkOptions, 'by'>): Promise<boolean>;
   /** Cancels all matching jobs in steps; returns how many. */
   cancel(filter: Filter, options?: BulkOptions): Promise<number>;
   async cancel(which: string | Filter, options: BulkOptions = {}): Promise<boolean | number> {
-    const act = (ids: string[]) => this.#engine.store.cancel(this.name, ids);
+    checkOptions(options, BULK_KNOWN, 'cancel');
+    const act = (ids: string[]) => this.#engine.store.cancel(this.name, ids, options.by);
     if (typeof which === 'string') return (await act([which]))[0]!;
     return this.#bulk(which, ['blocked', 'scheduled', 'ready', 'active'], 'cancel', act, options);
   }
@@ -229,7 +230,8 @@ export class Queue<T = unknown, R = unknown, P = T> {
    * Moves dead jobs (the given ones, the matching ones, or all) to the back of the queue with fresh attempts; returns how many.
    */
   async retryDead(which: string | readonly string[] | Filter = {}, options: BulkOptions = {}): Promise<number> {
-    const act = (ids: readonly string[]) => this.#engine.store.retryDead(this.name, ids);
+    checkOptions(options, BULK_KNOWN, 'retryDead');
+    const act = (ids: readonly string[]) => this.#engine.store.retryDead(this.name, ids, options.by);
     if (typeof which === 'string' || Array.isArray(which)) {
       let revived = 0;
       for (const ids of chunks([which].flat() as string[], () => 0)) revived += (await act(ids)).filter(Boolean).length;

@@ -86,10 +86,12 @@ export function givenStore(options: StoreOptions): string | undefined {
 }
 
 /** A warning for users who pass a secret as a flag, which every user of the machine can read until the process has hidden it. */
-export function adviceOnSecret(flag: '--store' | '--token', value: unknown): string | undefined {
+export function adviceOnSecret(flag: '--store' | '--token' | '--read-token', value: unknown): string | undefined {
   if (typeof value !== 'string' || (flag === '--store' && redactUrl(value) === value)) return undefined;
   const [what, instead] =
-    flag === '--store' ? ['password', '--store @FILE or $CRORE_STORE'] : ['token', '--token-file FILE or $CRORE_TOKEN'];
+    flag === '--store'
+      ? ['password', '--store @FILE or $CRORE_STORE']
+      : ['token', `${flag}-file FILE or $CRORE_${flag.slice(2).toUpperCase().replace('-', '_')}`];
   return `the ${what} in ${flag} is briefly visible in the process list: use ${instead} instead`;
 }
 

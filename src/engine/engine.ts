@@ -4,6 +4,7 @@ import type { AddOutcome, Capacity, Store } from '../store/store.js';
 import { MAX_BATCH } from '../store/store.js';
 import { Batcher } from './batcher.js';
 import { CompletionWatch } from './completion-watch.js';
+import { ActivityRecorder } from './history/activity-recorder.js';
 import { DropWarnings } from './logging/drop-warnings.js';
 import { FailureLog, type Logger } from './logging/failure-log.js';
 import { Maintenance } from './maintenance.js';
@@ -36,10 +37,13 @@ export class Engine {
   readonly #adds = new Map<string, Batcher<NewJob, AddOutcome>>();
   readonly #pushes = new Map<string, Batcher<Bytes, boolean>>();
 
-  readonly metrics = new Metrics();
+  readonly metrics: Metrics;
   readonly store: Store;
+  readonly #activity: ActivityRecorder | undefined;
 
   constructor(store: Store, options: EngineOptions = {}) {
+    this.#activity = store.history && new ActivityRecorder(store.history);
+    this.metrics = new Metrics(this.#activity);
     this.store = observedStore(store, this.metrics);
     this.random = options.random ?? Math.random;
     this.onError = options.onError ?? (() => {});
@@ -112,6 +116,7 @@ export class Engine {
     this.failures.close();
     this.completions.close();
     this.scheduleRunner.close();
+    await this.#activity?.close();
     await this.store.close();
   }
 

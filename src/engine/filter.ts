@@ -102,9 +102,11 @@ export interface BulkOptions {
   progress?: (seen: number, changed: number) => void;
   /** Stops the operation between two steps. */
   signal?: AbortSignal;
+  /** Who does it, for the history of the jobs (`actions` of a job), if it is a person. */
+  by?: string;
 }
 
-export const BULK_KNOWN = ['progress', 'signal'] as const;
+export const BULK_KNOWN = ['progress', 'signal', 'by'] as const;
 
 /** Applies an action to every matching job, step by step; returns how many were changed. */
 export async function forEachMatching(

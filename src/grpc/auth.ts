@@ -4,19 +4,58 @@ import type { IncomingHttpHeaders } from 'node:http2';
 /** Health checks need no token, because probes send none. */
 const OPEN = '/grpc.health.v1.Health/';
 
+/** What the token that allows looking only is good for, beside reflection. */
+const READING = new Set(
+  [
+    'Info',
+    'Get',
+    'List',
+    'Stats',
+    'Count',
+    'Queues',
+    'Workers',
+    'Dependents',
+    'ListDead',
+    'GetLimits',
+    'IsPaused',
+    'ListSchedules',
+    'ReadEvents',
+  ].map((call) => `/crore.v1.Crore/${call}`),
+);
+const ALSO_READING = ['/', '/metrics'];
+const REFLECTION = '/grpc.reflection.';
+
+export interface Tokens {
+  /** Allows everything; absent: no token is needed. */
+  write?: string;
+  /** Allows looking only. */
+  read?: string;
+}
+
+type Headers = IncomingHttpHeaders | NodeJS.Dict<string | string[]>;
+
 /** Compares bearer tokens without revealing how much of one was correct. */
 export class TokenCheck {
-  readonly #digest: Buffer | undefined;
+  readonly #write: Buffer | undefined;
+  readonly #read: Buffer | undefined;
 
-  constructor(token: string | undefined) {
-    this.#digest = token === undefined ? undefined : digest(token);
+  constructor({ write, read }: Tokens) {
+    this.#write = write === undefined ? undefined : digest(write);
+    this.#read = read === undefined ? undefined : digest(read);
   }
 
-  admits(path: string, headers: IncomingHttpHeaders | NodeJS.Dict<string | string[]>): boolean {
-    if (!this.#digest || path.startsWith(OPEN)) return true;
+  admits(path: string, headers: Headers): boolean {
+    if (!this.#write || path.startsWith(OPEN)) return true;
     const match = /^Bearer +(\S+)$/i.exec(String(headers.authorization ?? ''));
-    return match !== null && timingSafeEqual(digest(match[1]!), this.#digest);
+    if (match === null) return false;
+    const given = digest(match[1]!);
+    if (timingSafeEqual(given, this.#write)) return true;
+    return this.#read !== undefined && timingSafeEqual(given, this.#read) && isReading(path);
   }
+}
+
+function isReading(path: string): boolean {
+  return READING.has(path) || ALSO_READING.includes(path) || path.startsWith(REFLECTION);
 }
 
 function digest(text: string): Buffer {

@@ -37,6 +37,7 @@ export function indexText(base: string): string {
   const lines = EXAMPLES.map(([call, what, json]) => `  ${call.padEnd(WIDTH)}  ${what.padEnd(28)}  ${json}`);
   return `Crore job server
 
+GET  /          the dashboard, in a browser
 GET  /healthz   is the process alive
 GET  /readyz    does the store answer
 GET  /metrics   Prometheus text

@@ -9,7 +9,15 @@ import type { ByteBudget } from './http2/byte-budget.js';
 import { authorityOf, isOfThisMachine, pathOf } from './http2/request-target.js';
 import type { RpcHandlers } from './rpc-handlers.js';
 
+/** Pages for people: a dashboard, which checks itself who may see it. */
+export interface Pages {
+  serves(path: string): boolean;
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  close(): void;
+}
+
 export interface HttpSetup {
+  pages: Pages | undefined;
   rpcHandlers: RpcHandlers;
   admits: (path: string, headers: IncomingMessage['headers']) => boolean;
   /** Metrics as Prometheus text. */
@@ -103,6 +111,7 @@ async function answer(
     const problem = await setup.problem();
     return say(response, problem === undefined ? 200 : 503, problem === undefined ? 'ready' : `not ready: ${problem}`);
   }
+  if (setup.pages?.serves(path) && !isForPrograms(path, request)) return setup.pages.serve(request, response);
   if (!setup.admits(path, request.headers)) {
     response.setHeader('www-authenticate', 'Bearer');
     return say(response, 401, 'missing or wrong bearer token');
@@ -123,6 +132,11 @@ async function answer(
   const { headers, httpVersion, method, socket } = request;
   const incoming = { path, method, httpVersion, headers, body: request, budget: budgetOf(socket) };
   return setup.rpcHandlers.handle(incoming, response);
+}
+
+/** At the root, programs such as curl get a text with the calls, and browsers the dashboard. */
+function isForPrograms(path: string, { headers }: IncomingMessage): boolean {
+  return path === '/' && !/\btext\/html\b/.test(headers.accept ?? '');
 }
 
 /** What the calls understand: JSON and protocol buffers, plain or in the framings of gRPC-Web and Connect. */

@@ -15,11 +15,11 @@ import { collect } from '../engine/metrics/snapshot.js';
 import type { Store } from '../store/store.js';
 import { Heartbeat } from '../worker/heartbeat.js';
 import { type Address, addressOf, isLoopback, listenAll, type TlsMaterial } from './addresses.js';
-import { TokenCheck } from './auth.js';
+import { TokenCheck, type Tokens } from './auth.js';
 import type { LakhPolicy, Log, ServerContext, ServerLimits } from './context.js';
 import { LARGEST_ANSWER } from './crore/pages.js';
 import { Health } from './health.js';
-import { httpServer } from './http.js';
+import { httpServer, type Pages } from './http.js';
 import { ByteBudget } from './http2/byte-budget.js';
 import { Call } from './http2/call.js';
 import { CALL_WINDOW, Connections, type Keepalive } from './http2/keepalive.js';
@@ -37,7 +37,9 @@ export interface ServerSetup {
   /** Addresses that serve HTTP/JSON; none if absent. */
   http?: readonly Address[];
   tls?: TlsMaterial;
-  token?: string;
+  tokens?: Tokens;
+  /** The pages of the HTTP port, for people; none if absent. */
+  dashboard?: (engine: Engine) => Pages;
   limits: ServerLimits;
   lakh: LakhPolicy;
   lease: number;
@@ -88,7 +90,8 @@ export class Server {
   readonly #sweeper: QueueSweeper;
   readonly #connections: Connections;
   readonly #servers: NetServer[] = [];
-  readonly #pages: NetServer[] = [];
+  readonly #httpServers: NetServer[] = [];
+  #pages: Pages | undefined;
   readonly #sockets = new Set<Socket>();
   #strangers = 0;
   #strangersLoggedAt = Number.NEGATIVE_INFINITY;
@@ -100,7 +103,7 @@ export class Server {
     const onError = oncePerOutage((error, what) => log.error({ err: error }, what));
     const engine = new Engine(store, { random, onError, logger: jobLogger(log) });
     this.#setup = setup;
-    this.#tokenCheck = new TokenCheck(setup.token);
+    this.#tokenCheck = new TokenCheck(setup.tokens ?? {});
     this.#connections = new Connections(setup.keepalive, log);
     this.#sweeper = new QueueSweeper(engine, setup, log);
     this.#context = {
@@ -148,7 +151,7 @@ export class Server {
   }
 
   get httpAddresses(): Address[] {
-    return this.#pages.map(addressOf);
+    return this.#httpServers.map(addressOf);
   }
 
   /**
@@ -163,8 +166,10 @@ export class Server {
     const { addresses, http, limits, tls, handshake, log } = this.#setup;
     this.#servers.push(...(await listenAll(addresses, () => this.#make())));
     if (!http) return;
+    this.#pages = this.#setup.dashboard?.(this.#context.engine);
     const make = () =>
       httpServer({
+        pages: this.#pages,
         rpcHandlers: this.#rpcHandlers,
         admits: (path, headers) => this.#tokenCheck.admits(path, headers),
         problem: () => this.#health.problem(),
@@ -173,7 +178,7 @@ export class Server {
         loopback: http.every(isLoopback),
         ...{ tls, limits, handshake, log },
       });
-    this.#pages.push(...(await listenAll(http, make)));
+    this.#httpServers.push(...(await listenAll(http, make)));
   }
 
   /** Looks at the queues once, however many ask at the same time. */
@@ -309,7 +314,7 @@ export class Server {
   async #close(): Promise<void> {
     const { grace } = this.#setup;
     this.#health.close();
-    for (const server of [...this.#servers, ...this.#pages]) server.close();
+    for (const server of [...this.#servers, ...this.#httpServers]) server.close();
     this.#lakh.drain();
     this.#routes.drain();
     await this.#quiet(grace);
@@ -329,8 +334,9 @@ export class Server {
   }
 
   async #release(): Promise<void> {
-    for (const server of [...this.#servers, ...this.#pages]) server.close();
-    for (const page of this.#pages) (page as { closeAllConnections?: () => void }).closeAllConnections?.();
+    for (const server of [...this.#servers, ...this.#httpServers]) server.close();
+    this.#pages?.close();
+    for (const one of this.#httpServers) (one as { closeAllConnections?: () => void }).closeAllConnections?.();
     this.#connections.close();
     await new Promise((resolve) => setImmediate(resolve));
     this.#connections.destroy();

@@ -20,6 +20,14 @@ export interface Attempt {
   error?: AttemptError;
 }
 
+/** Something a person did to a job. */
+export interface ManualAction {
+  action: 'retried' | 'cancelled';
+  at: number;
+  /** Who, in a few words, as given by the interface that was used. */
+  by: string;
+}
+
 /** Characters kept of each part of an error. */
 const MOST = { name: 200, message: 4_096, stack: 8_192, stderr: 4_096 };
 /** Bytes of one attempt in the history, of which the stores keep the last 65,536. */
@@ -91,17 +99,30 @@ export function writeAttempt(attempt: Attempt): string {
   return `${JSON.stringify({ ...attempt, error: { name, message: cut(message, MOST.message / 4) } })}\n`;
 }
 
+/** The same for an action. */
+export function writeAction(action: ManualAction['action'], at: number, by: string): string {
+  return `${JSON.stringify({ action, at, by: cut(by.toWellFormed(), MOST.name) })}\n`;
+}
+
 /** Reads a history, oldest attempt first; its beginning may have been cut off within a line. */
 export function readAttempts(history: string): Attempt[] {
+  return linesOf(history).filter((line) => 'outcome' in line);
+}
+
+export function readActions(history: string): ManualAction[] {
+  return linesOf(history).filter((line) => 'action' in line);
+}
+
+function linesOf(history: string): (Attempt | ManualAction)[] {
   return history
     .split('\n')
     .map(parse)
-    .filter((attempt) => attempt !== undefined);
+    .filter((line) => line !== undefined);
 }
 
-function parse(line: string): Attempt | undefined {
+function parse(line: string): Attempt | ManualAction | undefined {
   try {
-    return line === '' ? undefined : (JSON.parse(line) as Attempt);
+    return line === '' ? undefined : (JSON.parse(line) as Attempt | ManualAction);
   } catch {
     return undefined;
   }

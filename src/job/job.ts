@@ -111,7 +111,7 @@ export interface Job {
   answered?: boolean;
   progress?: string;
   log?: string;
-  /** The history of its attempts: see attempt.ts. */
+  /** The history of its attempts, and of what people did to it: see attempt.ts. */
   attempts?: string;
   spec: Spec;
 }

@@ -1,5 +1,6 @@
 import type { Bytes, Entry, Job, Lease, NewJob, Spec, State } from '../job/job.js';
 import type { Outcome } from '../job/transitions.js';
+import type { Activity, HistoryRange, Interval } from './history.js';
 import type { RawStore } from './raw-store.js';
 
 /**
@@ -24,6 +25,8 @@ export interface Store {
   readonly events: EventStore;
   /** Jobs from sources, which have an order of their own. */
   readonly sources: SourceStore;
+  /** What happened in each queue over time; absent behind a job server, which keeps it. */
+  readonly history?: HistoryStore;
   /** Direct access to raw tasks; absent behind a job server. */
   readonly raw?: RawStore;
 
@@ -64,6 +67,8 @@ export interface Store {
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]>;
   list(queue: string, options: ListOptions): Promise<JobPage>;
+  /** Jobs, in this queue or others, that wait for a job: the first ones, and how many there are. */
+  dependents(queue: string, id: string, limit: number): Promise<Dependents>;
   count(queue: string): Promise<Counts>;
   queues(): Promise<string[]>;
   workers(queue: string): Promise<WorkerInfo[]>;
@@ -73,10 +78,10 @@ export interface Store {
    * had no report since their delivery, become done. True where this call did it.
    */
   reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]>;
-  /** Cancels jobs that have not ended; true where this call did it. */
-  cancel(queue: string, ids: readonly string[]): Promise<boolean[]>;
-  /** Moves dead jobs to the back of their waiting list with their counts reset; true where this call did it. */
-  retryDead(queue: string, ids: readonly string[]): Promise<boolean[]>;
+  /** Cancels jobs that have not ended; true where this call did it. Their histories say who did it, if it was a person. */
+  cancel(queue: string, ids: readonly string[], by?: string): Promise<boolean[]>;
+  /** Moves dead jobs to the back of their waiting list with their counts reset; true where this call did it. `by`: as above. */
+  retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]>;
   /** Removes the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
   settings(queue: string): Promise<QueueSettings>;
@@ -120,6 +125,14 @@ export interface SourceStore {
   add(queue: string, jobs: readonly NewJob[], step: SourceStep): Promise<AddOutcome[] | 'stale'>;
   /** The position of a source in a queue; empty at the beginning. It outlives the jobs, and `obliterate`. */
   position(queue: string, source: string): Promise<string>;
+}
+
+/** The queue with the empty name has the history of all queues together. */
+export interface HistoryStore {
+  /** Adds to the current interval of every range, with the number of waiting and active entries as it is now. */
+  record(queue: string, activity: Activity): Promise<void>;
+  /** The intervals of a range in which something was recorded, oldest first. */
+  read(queue: string, range: HistoryRange): Promise<Interval[]>;
 }
 
 /** Settings of a queue. */
@@ -263,6 +276,11 @@ export interface ListOptions {
 export interface JobPage {
   jobs: Job[];
   cursor?: string;
+}
+
+export interface Dependents {
+  jobs: { queue: string; id: string }[];
+  total: number;
 }
 
 /** Entries by state; raw tasks count as ready or active. */

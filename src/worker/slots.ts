@@ -39,7 +39,7 @@ export class Slots<T> {
   readonly #running = new Map<string, RunningJob<T>>();
   readonly #reservations: Deadlines<RunningJob<T>>;
   readonly #prefetch: Prefetch;
-  readonly #recordRun: (seconds: number) => void;
+  readonly #recordRun: (ms: number) => void;
   readonly #note: (lease: Lease, note: ProgressUpdate) => Promise<boolean>;
   #waiting: RunningJob<T>[] = [];
   /** Handlers that still run although the worker no longer holds their job; they keep their slot. */
@@ -62,7 +62,7 @@ export class Slots<T> {
     this.#context = { options, random: engine.random, now: () => engine.store.now(), maxPayload };
     this.#reservations = new Deadlines((job) => this.#overrun(job));
     this.#prefetch = new Prefetch(options.concurrency);
-    this.#recordRun = engine.metrics.runs.recorder(setup.queue);
+    this.#recordRun = engine.metrics.runRecorder(setup.queue);
     this.#note = (lease, note) => engine.store.recordProgress(setup.queue, lease, note);
   }
 
@@ -229,7 +229,7 @@ export class Slots<T> {
   #ended(job: RunningJob<T>, settle: () => Parameters<SettlementBatcher['report']>[0]): void {
     this.#progressAt = performance.now();
     this.#prefetch.took(this.#progressAt - job.began);
-    this.#recordRun((this.#progressAt - job.began) / 1_000);
+    this.#recordRun(this.#progressAt - job.began);
     if (this.#alone === job) this.#alone = undefined;
     if (job.over) {
       this.#zombies -= 1;

@@ -291,7 +291,7 @@ describe('access control', () => {
   });
 
   it('requires a bearer token for every call except health checks', async () => {
-    const server = await serve({ token: 'secret-word' });
+    const server = await serve({ tokens: { write: 'secret-word' } });
     const right = dial(server.address, undefined, {}, 'secret-word');
     await right.work('q', [{ id: 'a', name: 'q', reservation_time: seconds(60) }]);
     for (const token of [undefined, 'wrong', 'secret-wor']) {

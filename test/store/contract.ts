@@ -4,6 +4,7 @@ import { testChanging } from './contract/changing.js';
 import { testClock } from './contract/clock.js';
 import { testDependencies } from './contract/dependencies.js';
 import { testEvents } from './contract/events.js';
+import { testHistory } from './contract/history.js';
 import { testPace } from './contract/limits.js';
 import { testByHand } from './contract/raw-tasks.js';
 import { testLooking } from './contract/reading.js';
@@ -36,6 +37,7 @@ export function testStore(store: StoreUnderTest): void {
     testLooking(bench);
     testPace(bench);
     testEvents(bench);
+    if (store.withoutRaw === undefined) testHistory(bench);
     testSchedules(bench, store.firesSchedules);
   });
 }

@@ -4,7 +4,7 @@ import { CroreError } from '../../errors.js';
 import type { BulkOptions, Filter, Queue, State } from '../../index.js';
 import { action, type StoreOptions, subcommand, withStore } from '../action.js';
 import { Progress } from '../progress.js';
-import { actOn, checkIds, type FilterOptions, filterable, filterOf, type Verb } from './job-actions.js';
+import { actOn, byUser, checkIds, type FilterOptions, filterable, filterOf, type Verb } from './job-actions.js';
 import { given } from './job-options.js';
 
 /** Subcommands that act on jobs selected by id, by filter, or on all of them. */
@@ -53,12 +53,13 @@ function statesOf(text: string | undefined, known: readonly State[]): State[] | 
 }
 
 async function actOnAll(queue: Queue, filter: Filter, { states, all }: BulkCommand): Promise<number> {
-  if (!Progress.isWatched) return all(queue, filter, {});
+  const by = byUser();
+  if (!Progress.isWatched) return all(queue, filter, { by });
   const counts = await queue.count();
   const asked = filter.state === undefined ? states : [filter.state].flat();
   const progress = new Progress({ total: asked.reduce((sum, state) => sum + counts[state], 0) });
   try {
-    return await all(queue, filter, { progress: (seen) => progress.report(seen) });
+    return await all(queue, filter, { by, progress: (seen) => progress.report(seen) });
   } finally {
     progress.end();
   }

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { checkName } from '../../engine/check.js';
 import { CroreError } from '../../errors.js';
@@ -23,16 +24,25 @@ export interface Verb {
   act: (queue: Queue, id: string) => Promise<boolean>;
 }
 
+/** Who uses the command line, for the history of the jobs. */
+export function byUser(): string {
+  try {
+    return `${userInfo().username} on the command line`;
+  } catch {
+    return 'the command line'; // a user id without a name
+  }
+}
+
 export const RETRY: Verb = {
   done: 'retried',
   refusal: 'only dead jobs can be retried',
-  act: async (queue, id) => (await queue.retryDead(id)) === 1,
+  act: async (queue, id) => (await queue.retryDead(id, { by: byUser() })) === 1,
 };
 
 export const CANCEL: Verb = {
   done: 'cancelled',
   refusal: 'it has ended',
-  act: (queue, id) => queue.cancel(id),
+  act: (queue, id) => queue.cancel(id, { by: byUser() }),
 };
 
 export const REMOVE: Verb = {

@@ -19,11 +19,12 @@ export function valueText(value: unknown): string {
 
 /** A job as a JSON object: times in ISO format, bytes in base64 under a name that says so. */
 export function jobObject(job: AnyJob): object {
-  const { payload, result, attempts, createdAt, runAt, startedAt, finishedAt, ...rest } = job;
+  const { payload, result, attempts, actions, createdAt, runAt, startedAt, finishedAt, ...rest } = job;
   const times = { createdAt, runAt, startedAt, finishedAt };
   return {
     ...rest,
     attempts: attempts.map(attemptObject),
+    actions: actions.map(({ at, ...action }) => ({ ...action, at: isoTime(at) })),
     ...valueField('payload', payload),
     ...valueField('result', result),
     ...Object.fromEntries(
@@ -62,6 +63,7 @@ export function showJob(out: Output, job: AnyJob): void {
     ...(job.log ?? []).map((line) => ['log', printable(line, 2_000)] as const),
   ]);
   showAttempts(out, job.attempts);
+  for (const { action, at, by } of job.actions) out.write(`${action} by ${printable(by)} ${isoTime(at)}`);
 }
 
 /** Prints jobs as a table, page by page. */

@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { isLoopback, shown } from '../../grpc/addresses.js';
 import { Server } from '../../grpc/server.js';
 import { redactUrl } from '../../redact.js';
+import { version } from '../../version.js';
 import { adviceOnSecret } from '../action.js';
 import { parse, program } from '../program.js';
 import { type ServerLog, serverLog } from './log.js';
@@ -36,12 +36,19 @@ export async function run(argv: string[]): Promise<number> {
     }),
   ).action((options: Record<string, unknown>) => {
     advice.push(
-      ...(['--store', '--token'] as const).flatMap((flag) => adviceOnSecret(flag, options[flag.slice(2)]) ?? []),
+      ...(['--store', '--token', '--read-token'] as const).flatMap(
+        (flag) => adviceOnSecret(flag, options[optionName(flag)]) ?? [],
+      ),
     );
     settled = resolveSettings(options, process.env, options.config as string | undefined);
   });
   await parse(command, argv);
   return settled ? serve(settled, advice) : 0;
+}
+
+/** `--read-token` is `readToken` in the options. */
+function optionName(flag: string): string {
+  return flag.slice(2).replace(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());
 }
 
 async function serve({ values }: ResolvedSettings, advice: readonly string[]): Promise<number> {
@@ -53,7 +60,7 @@ async function serve({ values }: ResolvedSettings, advice: readonly string[]): P
     process.once('SIGTERM', () => resolve('SIGTERM'));
     process.once('SIGINT', () => resolve('SIGINT'));
   });
-  say(server, String(values.store));
+  say(server, values);
   const signal = await stopped;
   log.info({ signal }, 'shutting down: waiting for jobs in progress');
   // A user who asks twice does not want to wait.
@@ -71,27 +78,25 @@ function logWarnings(log: ServerLog): void {
 }
 
 /** Prints, for people, where the server listens and how to connect to it. */
-function say(server: Server, store: string): void {
+function say(server: Server, { store, dashboard, tls_cert }: ResolvedSettings['values']): void {
   const grpc = server.addresses.map(shown);
   const pages = server.httpAddresses.map(shown);
+  const web = (address: string) => `${tls_cert === undefined ? 'http' : 'https'}://${address}`;
+  const hasDashboard = dashboard !== 'off' && pages.length > 0;
   const lines = [
-    `crore ${version()} serves ${redactUrl(store)}`,
+    ...(hasDashboard ? [`Dashboard: ${web(pages[0]!)}/`] : []),
+    `crore ${version()} serves ${redactUrl(String(store))}`,
     `  gRPC       ${grpc.join(' and ')}  (lakh.Lakh, crore.v1.Crore)`,
   ];
-  if (pages.length > 0) lines.push(`  HTTP/JSON  ${pages.map((one) => `http://${one}`).join(' and ')}`);
+  if (pages.length > 0) lines.push(`  HTTP/JSON  ${pages.map(web).join(' and ')}`);
   lines.push('', 'How to connect:', `  TypeScript   const crore = await open('grpc://${grpc[0]}')`);
   if (pages.length > 0) {
     const json = "-H 'content-type: application/json'";
     const job = '{"queue":"mails","jobs":[{"payload":{"to":"ada"}}]}';
-    lines.push(`  curl         curl ${json} -d '${job}' http://${pages[0]}/crore.v1.Crore/Add`);
-    lines.push(`               curl ${json} -d '{}' http://${pages[0]}/crore.v1.Crore/Stats`);
+    lines.push(`  curl         curl ${json} -d '${job}' ${web(pages[0]!)}/crore.v1.Crore/Add`);
+    lines.push(`               curl ${json} -d '{}' ${web(pages[0]!)}/crore.v1.Crore/Stats`);
   }
   lines.push(`  grpcurl      grpcurl -plaintext ${grpc[0]} list`, '', 'Press Ctrl-C to stop. See docs/server.md.');
   if (!server.addresses.every(isLoopback)) lines.push('Other machines can reach this server.');
   process.stdout.write(`${lines.join('\n')}\n`);
-}
-
-function version(): string {
-  const file = new URL('../../../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

@@ -1,4 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
+import { servedDashboard } from '../../dashboard/served.js';
+import type { Engine } from '../../engine/engine.js';
 import { CroreError } from '../../errors.js';
 import { isLoopback, parseAddress, type TlsMaterial } from '../../grpc/addresses.js';
 import type { Log } from '../../grpc/context.js';
@@ -13,7 +15,11 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
   const addresses = parseAddress(values.addr as string, 'addr');
   const http = values.http === 'off' ? undefined : parseAddress(values.http as string, 'http');
   const tls = tlsOf(values);
-  const token = tokenOf(values);
+  const token = tokenOf(values, 'token', 'token_file');
+  const readToken = tokenOf(values, 'read_token', 'read_token_file');
+  if (readToken !== undefined && token === undefined)
+    throw new CroreError('BAD_OPTION', 'read-token needs a token as well: without one, everybody may do everything');
+  const tokens = { write: token, read: readToken };
   const open = [...addresses, ...(http ?? [])].filter((one) => !isLoopback(one));
   if (open.length > 0 && !values.insecure && !(tls && (token !== undefined || tls.ca !== undefined))) {
     throw new CroreError(
@@ -26,7 +32,14 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
   const number = (key: keyof Values) => values[key] as number;
   const url = readStoreUrl(values.store as string);
   // `ps` shows the command line to every user of the machine.
-  if (redactUrl(url) !== url || values.token !== undefined) process.title = 'crore serve';
+  if (redactUrl(url) !== url || values.token !== undefined || values.read_token !== undefined)
+    process.title = 'crore serve';
+  const dashboardOf = (engine: Engine) =>
+    servedDashboard({
+      ...{ engine, url, version, tokens, secure: tls !== undefined },
+      most: values.dashboard as 'read' | 'write',
+      log: (fields, text) => log.info(fields, text),
+    });
   const store = await openStore(url, { timeout });
   for (const warning of store.warnings) log.warn({}, warning);
   return {
@@ -34,7 +47,8 @@ export async function setupOf(values: Values, version: string, log: Log): Promis
     addresses,
     http,
     tls,
-    token,
+    tokens,
+    ...(values.dashboard === 'off' ? {} : { dashboard: dashboardOf }),
     limits: {
       message: number('max_message'),
       metadata: number('max_metadata'),
@@ -76,12 +90,17 @@ function tlsOf(values: Values): TlsMaterial | undefined {
   return { cert: read(cert, 'tls-cert'), key: read(key, 'tls-key'), ...clients };
 }
 
-function tokenOf(values: Values): string | undefined {
-  if (values.token !== undefined) return String(values.token);
-  if (values.token_file === undefined) return undefined;
-  const token = read(values.token_file, 'token-file').toString().trim();
+function tokenOf(
+  values: Values,
+  key: 'token' | 'read_token',
+  fileKey: 'token_file' | 'read_token_file',
+): string | undefined {
+  if (values[key] !== undefined) return String(values[key]);
+  if (values[fileKey] === undefined) return undefined;
+  const shown = fileKey.replaceAll('_', '-');
+  const token = read(values[fileKey], shown).toString().trim();
   if (token === '' || /\s/.test(token))
-    throw new CroreError('BAD_OPTION', `token-file ${values.token_file} must contain a single word`);
+    throw new CroreError('BAD_OPTION', `${shown} ${values[fileKey]} must contain a single word`);
   return token;
 }
 

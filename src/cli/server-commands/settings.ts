@@ -57,6 +57,22 @@ export const SETTINGS = [
   },
   { key: 'token', takes: 'text', help: 'bearer token', fallback: undefined, read: text, secret: true },
   { key: 'token_file', takes: 'file', help: 'file with the bearer token', fallback: undefined, read: text },
+  {
+    key: 'read_token',
+    takes: 'text',
+    help: 'a second token, which allows looking only',
+    fallback: undefined,
+    read: text,
+    secret: true,
+  },
+  { key: 'read_token_file', takes: 'file', help: 'file with that token', fallback: undefined, read: text },
+  {
+    key: 'dashboard',
+    takes: 'mode',
+    help: 'what the dashboard on the HTTP port allows: write, read or off',
+    fallback: 'write',
+    read: oneOf('write', 'read', 'off'),
+  },
   { key: 'insecure', help: 'serve other machines without TLS and a token', fallback: false, read: flag },
   {
     key: 'max_message',

@@ -48,9 +48,6 @@ export function App() {
   ]);
   return (
     <>
-      <a class="skip" href={href('')} onClick={skip}>
-        Skip to the content
-      </a>
       <Banner />
       <Nav />
       <main id="main" tabIndex={-1}>
@@ -62,12 +59,6 @@ export function App() {
       <Help />
     </>
   );
-}
-
-/** With `<base>`, a link to `#main` would lead to another page. */
-function skip(event: Event): void {
-  event.preventDefault();
-  document.getElementById('main')?.focus();
 }
 
 function NoPage() {

@@ -1,5 +1,6 @@
 import type { Entry } from '../../job/job.js';
 import type { AddOutcome, Settlement } from '../../store/store.js';
+import { type ActivityRecorder, count } from '../history/activity-recorder.js';
 import { Counter, Histogram, type Metric } from './series.js';
 
 /** From a millisecond to an hour. */
@@ -21,23 +22,38 @@ export class Metrics {
   readonly calls = new Histogram('crore_store_call_seconds', 'Duration of calls to the store.', ['verb'], CALLS);
   readonly errors = new Counter('crore_store_errors_total', 'Calls to the store that failed.', ['verb', 'code']);
 
+  constructor(
+    /** Keeps the history of the queues; absent where the store keeps none. */
+    private readonly activity?: ActivityRecorder,
+  ) {}
+
   get all(): Metric[] {
     const { adds, pushes, claims, outcomes, leasesLost, waits, runs, calls, errors } = this;
     return [adds, pushes, claims, outcomes, leasesLost, waits, runs, calls, errors];
   }
 
   added(queue: string, results: readonly AddOutcome[]): void {
-    for (const [outcome, count] of counted(results, (result) => result.outcome)) this.adds.add(count, queue, outcome);
+    for (const [outcome, count] of counted(results, (result) => result.outcome)) {
+      this.adds.add(count, queue, outcome);
+      if (outcome === 'created') this.activity?.added(queue, count);
+    }
+  }
+
+  pushed(queue: string, count: number): void {
+    this.pushes.add(count, queue);
+    this.activity?.added(queue, count);
   }
 
   claimed(queue: string, entries: readonly Entry[], now: number): void {
     if (entries.length === 0) return;
     this.claims.add(entries.length, queue);
     const record = this.waits.recorder(queue);
+    const waits = this.activity?.waitsOf(queue);
     for (const { job } of entries) {
       if (!job) continue;
-      const wait = now - (job.runAt ?? job.createdAt);
-      record(wait > 0 ? wait / 1_000 : 0);
+      const wait = Math.max(0, now - (job.runAt ?? job.createdAt));
+      record(wait / 1_000);
+      if (waits) count(waits, wait);
     }
   }
 
@@ -45,7 +61,30 @@ export class Metrics {
     const isValid = !applied.includes(false);
     const valid = isValid ? settlements : settlements.filter((_settlement, i) => applied[i]);
     if (!isValid) this.leasesLost.add(settlements.length - valid.length, queue);
-    for (const [outcome, count] of counted(valid, outcomeOf)) this.outcomes.add(count, queue, outcome);
+    for (const [outcome, count] of counted(valid, outcomeOf)) {
+      this.outcomes.add(count, queue, outcome);
+      this.#ended(queue, outcome, count);
+    }
+  }
+
+  /** Jobs whose success was reported without a token. */
+  reported(queue: string, count: number): void {
+    this.outcomes.add(count, queue, 'done');
+    if (count > 0) this.#ended(queue, 'done', count);
+  }
+
+  /** Records how long the handlers of a queue run. */
+  runRecorder(queue: string): (ms: number) => void {
+    const record = this.runs.recorder(queue);
+    return (ms) => {
+      record(ms / 1_000);
+      this.activity?.ran(queue, ms);
+    };
+  }
+
+  #ended(queue: string, outcome: string, count: number): void {
+    if (outcome === 'done' || outcome === 'dead') this.activity?.ended(queue, outcome, count);
+    if (outcome === 'dead' || outcome === 'retry' || outcome === 'lost') this.activity?.ended(queue, 'failed', count);
   }
 }
 

@@ -1,5 +1,12 @@
 import { isCroreError } from '../../errors.js';
-import type { AddOutcome, Claim, Store } from '../../store/store.js';
+import {
+  type AddOutcome,
+  type Claim,
+  CREATED,
+  type ScheduleStore,
+  type SourceStore,
+  type Store,
+} from '../../store/store.js';
 import type { Metrics } from './metrics.js';
 
 /** The verbs that are calls to the store; all else of it is passed on as it is. */
@@ -16,6 +23,7 @@ const VERBS = [
   'sweep',
   'get',
   'list',
+  'dependents',
   'count',
   'queues',
   'workers',
@@ -38,7 +46,7 @@ type Count = (args: never, result: never) => void;
 export function observedStore(store: Store, metrics: Metrics): Store {
   const counts: Partial<Record<Verb, Count>> = {
     push: ([queue, tasks]: Parameters<Store['push']>, accepted: boolean) => {
-      if (accepted) metrics.pushes.add(tasks.length, queue);
+      if (accepted) metrics.pushed(queue, tasks.length);
     },
     add: ([queue]: Parameters<Store['add']>, outcomes: AddOutcome[]) => metrics.added(queue, outcomes),
     claim: ([{ queue }]: Parameters<Store['claim']>, { entries }: Claim) => {
@@ -46,6 +54,8 @@ export function observedStore(store: Store, metrics: Metrics): Store {
     },
     settle: ([queue, settlements]: Parameters<Store['settle']>, applied: boolean[]) =>
       metrics.settled(queue, settlements, applied),
+    reportSuccess: ([queue]: Parameters<Store['reportSuccess']>, applied: boolean[]) =>
+      metrics.reported(queue, applied.filter(Boolean).length),
   };
   const observed: Partial<Record<Verb, AnyVerb>> = {};
   for (const verb of VERBS) {
@@ -57,14 +67,49 @@ export function observedStore(store: Store, metrics: Metrics): Store {
     threadUrl: store.threadUrl,
     maxParallelClaims: store.maxParallelClaims,
     warnings: store.warnings,
-    schedules: store.schedules,
+    schedules: observedSchedules(store.schedules, metrics),
     events: store.events,
-    sources: store.sources,
+    sources: observedSources(store.sources, metrics),
+    history: store.history,
     raw: store.raw,
-    addIn: store.addIn?.bind(store),
+    addIn:
+      store.addIn &&
+      ((connection, queue, jobs, limits) => {
+        const outcomes = store.addIn!(connection, queue, jobs, limits);
+        metrics.added(queue, outcomes);
+        return outcomes;
+      }),
     backup: store.backup?.bind(store),
     subscribe: (queue, listener) => store.subscribe(queue, listener),
     close: () => store.close(),
+  };
+}
+
+function observedSchedules(schedules: ScheduleStore, metrics: Metrics): ScheduleStore {
+  return {
+    put: (schedule) => schedules.put(schedule),
+    fire: async (schedule, firing) => {
+      const fired = await schedules.fire(schedule, firing);
+      if (fired)
+        metrics.added(
+          schedule.queue,
+          firing.jobs.map(() => CREATED),
+        );
+      return fired;
+    },
+    list: () => schedules.list(),
+    remove: (name) => schedules.remove(name),
+  };
+}
+
+function observedSources(sources: SourceStore, metrics: Metrics): SourceStore {
+  return {
+    add: async (queue, jobs, step) => {
+      const outcomes = await sources.add(queue, jobs, step);
+      if (outcomes !== 'stale') metrics.added(queue, outcomes);
+      return outcomes;
+    },
+    position: (queue, source) => sources.position(queue, source),
   };
 }
 

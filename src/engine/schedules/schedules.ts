@@ -106,6 +106,19 @@ export function scheduleView({ name, queue, definition, next, last }: Schedule):
   };
 }
 
+/** The next ticks, as they will be if nothing changes. */
+export function nextTicks({ definition, since, next }: Schedule, count: number): number[] {
+  if (next === undefined) return [];
+  const { rule } = JSON.parse(definition) as Definition;
+  return new Ticks(rule, since).between(next, Number.POSITIVE_INFINITY, count);
+}
+
+/** The payload of the jobs of a schedule. */
+export function scheduledPayload({ definition }: Schedule): Body {
+  const { payload } = JSON.parse(definition) as Definition;
+  return 'json' in payload ? payload.json : Buffer.from(payload.bytes, 'base64');
+}
+
 export interface Firing {
   jobs: NewJob[];
   next: number | undefined;
@@ -165,8 +178,8 @@ export function extraJob(schedule: Schedule, now: number): NewJob {
 }
 
 function jobOf(schedule: Schedule, now: number, id: string | undefined, tick: number): NewJob {
-  const { payload, options } = JSON.parse(schedule.definition) as Definition;
-  const body = 'json' in payload ? payload.json : Buffer.from(payload.bytes, 'base64');
+  const { options } = JSON.parse(schedule.definition) as Definition;
+  const body = scheduledPayload(schedule);
   const headers = { ...options.headers, 'crore-schedule': schedule.name, 'crore-tick': new Date(tick).toISOString() };
   return resolveJob(schedule.queue, body, { ...options, id, headers }, now);
 }

@@ -90,7 +90,13 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     queues: async () => ({ queues: await store.queues() }),
     workers: async ({ queue }) => ({ workers: (await store.workers(queueName(queue))).map(workerOf) }),
 
-    cancel: async ({ queue, ids }) => ({ cancelled: await store.cancel(queueName(queue), idsOf(ids)) }),
+    dependents: async ({ queue, id, limit }) => {
+      const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
+      const { jobs, total } = await store.dependents(queueName(queue), checkName(id, 'job id'), most);
+      return { jobs, total: BigInt(total) };
+    },
+
+    cancel: async ({ queue, ids, by }) => ({ cancelled: await store.cancel(queueName(queue), idsOf(ids), by) }),
     listDead: async ({ queue, limit }) => {
       const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
       const jobs: Job[] = [];
@@ -102,8 +108,8 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       }
       return { jobs: jobs.map(fromJob) };
     },
-    retryDead: async ({ queue, ids }) => ({
-      retried: await onDead(context, queueName(queue), ids, (page) => store.retryDead(queue, page)),
+    retryDead: async ({ queue, ids, by }) => ({
+      retried: await onDead(context, queueName(queue), ids, (page) => store.retryDead(queue, page, by)),
     }),
     removeDead: async ({ queue, ids }) => ({
       removed: await onDead(context, queueName(queue), ids, (page) => removeDead(context, queue, page)),
@@ -160,7 +166,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     }),
     reportSuccess: async ({ queue, ids }) => ({ applied: await store.reportSuccess(queueName(queue), idsOf(ids)) }),
     remove: async ({ queue, ids }) => ({ applied: await store.remove(queueName(queue), idsOf(ids)) }),
-    retryDeadJobs: async ({ queue, ids }) => ({ applied: await store.retryDead(queueName(queue), idsOf(ids)) }),
+    retryDeadJobs: async ({ queue, ids, by }) => ({ applied: await store.retryDead(queueName(queue), idsOf(ids), by) }),
     sweep: async ({ queue, lease, every }) => {
       const ms = durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE);
       const {

@@ -1,7 +1,16 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { CroreError } from '../../errors.js';
-import { type Attempt, type AttemptError, describeError, readAttempts, writeAttempt } from '../../job/attempt.js';
+import {
+  type Attempt,
+  type AttemptError,
+  describeError,
+  type ManualAction,
+  readActions,
+  readAttempts,
+  writeAction,
+  writeAttempt,
+} from '../../job/attempt.js';
 import { type Body, type Entry, type Job, type Lease, type NewJob, STATES, type State } from '../../job/job.js';
 import type { Outcome } from '../../job/transitions.js';
 import * as pb from '../../proto/crore/v1/job_pb.js';
@@ -79,6 +88,7 @@ export function fromJob(job: Job): pb.Job {
     progress: job.progress,
     log: job.log,
     attempts: readAttempts(job.attempts ?? '').map(fromAttempt),
+    actions: readActions(job.attempts ?? '').map(({ action, at, by }) => ({ action, at: fromTime(at), by })),
     options: fromSpec(job.spec),
   });
 }
@@ -105,8 +115,17 @@ export function toJob(job: pb.Job): Job {
   if (job.answered) known.answered = true;
   if (job.progress !== undefined) known.progress = job.progress;
   if (job.log !== undefined) known.log = job.log;
-  if (job.attempts.length > 0) known.attempts = job.attempts.map((one) => writeAttempt(toAttempt(one))).join('');
+  if (job.attempts.length + job.actions.length > 0) known.attempts = historyOf(job);
   return known;
+}
+
+function historyOf({ attempts, actions }: pb.Job): string {
+  const lines = attempts.map((one) => writeAttempt(toAttempt(one)));
+  const known = actions.filter((one) => one.action === 'retried' || one.action === 'cancelled');
+  return [
+    ...lines,
+    ...known.map(({ action, at, by }) => writeAction(action as ManualAction['action'], toTime(at) ?? 0, by)),
+  ].join('');
 }
 
 const ATTEMPT_OUTCOMES: readonly (Attempt['outcome'] | undefined)[] = [undefined, 'done', 'failed', 'crashed'];

@@ -8,6 +8,7 @@ import {
   type Claim,
   type Counts,
   CREATED,
+  type Dependents,
   type EventPage,
   type EventStore,
   FULL,
@@ -211,6 +212,11 @@ export class GrpcStore implements Store {
     }));
   }
 
+  async dependents(queue: string, id: string, limit: number): Promise<Dependents> {
+    const { value } = await this.#call((options) => this.#client.dependents({ queue, id, limit }, options));
+    return { jobs: value.jobs.map((job) => ({ queue: job.queue, id: job.id })), total: Number(value.total) };
+  }
+
   reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]> {
     return this.#applied((options) => this.#client.reportSuccess({ queue, ids: [...ids] }, options));
   }
@@ -219,13 +225,13 @@ export class GrpcStore implements Store {
     return this.#applied((options) => this.#client.remove({ queue, ids: [...ids] }, options));
   }
 
-  retryDead(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    return this.#applied((options) => this.#client.retryDeadJobs({ queue, ids: [...ids] }, options));
+  retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
+    return this.#applied((options) => this.#client.retryDeadJobs({ queue, ids: [...ids], by }, options));
   }
 
-  cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
+  cancel(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
     return this.#applied(async (options) => ({
-      applied: (await this.#client.cancel({ queue, ids: [...ids] }, options)).cancelled,
+      applied: (await this.#client.cancel({ queue, ids: [...ids], by }, options)).cancelled,
     }));
   }
 

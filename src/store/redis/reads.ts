@@ -1,5 +1,5 @@
 import { type Job, STATES, type State } from '../../job/job.js';
-import type { Counts, JobPage, ListOptions, WorkerInfo } from '../store.js';
+import type { Counts, Dependents, JobPage, ListOptions, WorkerInfo } from '../store.js';
 import type { Arg, Reply } from './connection/client.js';
 import { type FoundLease, walkLeases } from './leases.js';
 import { decodeJob } from './records/codec.js';
@@ -39,6 +39,24 @@ export async function count(view: View, queue: string): Promise<Counts> {
   const found = Object.fromEntries(STATES.map((state, i) => [state, counts[i]])) as Counts;
   const dropped = counts[STATES.length]!;
   return dropped > 0 ? { ...found, droppedDead: dropped } : found;
+}
+
+/** Members are the dependent's queue, empty for this one, and its id. */
+export async function dependents(
+  { client, keys }: View,
+  queue: string,
+  id: string,
+  limit: number,
+): Promise<Dependents> {
+  const key = Buffer.concat([Buffer.from(`${keys.queue(queue).stem}deps:`), Buffer.from(id)]);
+  const total = Number(await client.call('SCARD', key));
+  if (total === 0) return { jobs: [], total };
+  const members = (await client.call('SRANDMEMBER', key, String(limit))) as Buffer[];
+  const jobs = members
+    .map((member) => member.toString().split('\0'))
+    .map(([other, down]) => ({ queue: other === '' ? queue : other!, id: down! }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1));
+  return { jobs, total };
 }
 
 export async function queues({ client, keys }: View): Promise<string[]> {

@@ -38,6 +38,7 @@ export type ScriptName =
   | 'put_schedule'
   | 'read_events'
   | 'record_events'
+  | 'record_history'
   | 'record_progress'
   | 'register'
   | 'release_kept'

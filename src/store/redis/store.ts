@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { writeAction } from '../../job/attempt.js';
 import { type Bytes, isTerminal, type Job, type Lease, type NewJob, type Spec } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import type {
@@ -6,6 +7,7 @@ import type {
   Capacity,
   Claim,
   Counts,
+  Dependents,
   JobPage,
   ListOptions,
   NewSession,
@@ -24,10 +26,11 @@ import type { Arg, RedisClient, Reply } from './connection/client.js';
 import { Signals } from './connection/signals.js';
 import { Dependencies } from './dependencies.js';
 import { RedisEvents } from './events.js';
+import { RedisHistory } from './history.js';
 import { JobAdder } from './job-adder.js';
 import type { Keys } from './keys.js';
 import { lostWithReservations, lostWithWorkers } from './lost-entries.js';
-import { count, get, leasesOf, list, queues, workers } from './reads.js';
+import { count, dependents, get, leasesOf, list, queues, workers } from './reads.js';
 import { doneArguments, doneTaskArguments, limitsText, readLimits, settleArguments } from './records/arguments.js';
 import { freedKey } from './records/codec.js';
 import { readEntries } from './records/entries.js';
@@ -56,6 +59,7 @@ export class RedisStore implements Store {
   readonly schedules: RedisSchedules;
   readonly events: RedisEvents;
   readonly sources: SourceStore;
+  readonly history: RedisHistory;
   readonly raw: RedisRawStore;
   readonly maxParallelClaims = 3;
   readonly warnings: readonly string[];
@@ -77,6 +81,7 @@ export class RedisStore implements Store {
     this.schedules = new RedisSchedules(this.#view, this.#registry);
     this.events = new RedisEvents(this.#view, this.#registry);
     this.sources = this.#adder.sources;
+    this.history = new RedisHistory(this.#view);
     this.raw = new RedisRawStore(this.#view, this.#registry, this.#signals);
     // A server that restarted empty has also lost the names of its queues.
     options.client.redis.on('ready', this.#registry.forgetAll);
@@ -185,6 +190,10 @@ export class RedisStore implements Store {
     return list(this.#view, queue, options);
   }
 
+  dependents(queue: string, id: string, limit: number): Promise<Dependents> {
+    return dependents(this.#view, queue, id, limit);
+  }
+
   count(queue: string): Promise<Counts> {
     return count(this.#view, queue);
   }
@@ -201,8 +210,8 @@ export class RedisStore implements Store {
     return this.#end('report_success', 'done', queue, ids);
   }
 
-  cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    return this.#end('cancel', 'cancelled', queue, ids);
+  cancel(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
+    return this.#end('cancel', 'cancelled', queue, ids, by);
   }
 
   async remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
@@ -210,8 +219,9 @@ export class RedisStore implements Store {
     return (reply as number[]).map((flag) => repeated || flag === 1);
   }
 
-  async retryDead(queue: string, ids: readonly string[]): Promise<boolean[]> {
-    const { reply, repeated } = await this.#view.run('retry_dead', queue, [this.#view.time(), ...ids]);
+  async retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
+    const line = by === undefined ? '' : writeAction('retried', this.now(), by);
+    const { reply, repeated } = await this.#view.run('retry_dead', queue, [this.#view.time(), line, ...ids]);
     return (reply as number[]).map((flag) => repeated || flag === 1);
   }
 
@@ -255,10 +265,12 @@ export class RedisStore implements Store {
     state: 'done' | 'cancelled',
     queue: string,
     ids: readonly string[],
+    by?: string,
   ): Promise<boolean[]> {
     const known = (await this.get(queue, ids)).filter((job) => job !== undefined);
     if (known.length === 0) return ids.map(() => false);
-    const args: Arg[] = [this.#view.time()];
+    const line = by === undefined ? '' : writeAction('cancelled', this.now(), by);
+    const args: Arg[] = name === 'cancel' ? [this.#view.time(), line] : [this.#view.time()];
     for (const { id, spec } of known) {
       const keep = keepOf(spec, state);
       args.push(id, String(keep.ms), String(keep.count), freedKey({ spec }) ?? '', String(spec.idWindow ?? 0));

@@ -1,9 +1,10 @@
-import type { EventStore, ScheduleStore, SourceStore } from '../store.js';
+import type { EventStore, HistoryStore, ScheduleStore, SourceStore } from '../store.js';
 import type { QueueAccess } from './access.js';
 import type { Signals } from './signals.js';
 import { QueueCounters } from './tables.js';
 import { addFromSource, sourcePosition } from './verbs/add-from-source.js';
 import { readEvents, recordEvents } from './verbs/events.js';
+import { readHistory, recordHistory } from './verbs/history.js';
 import { fireSchedule, listSchedules, putSchedule, removeSchedule } from './verbs/schedules.js';
 
 export function scheduleStore(access: QueueAccess, signals: Signals): ScheduleStore {
@@ -26,6 +27,18 @@ export function eventStore(access: QueueAccess): EventStore {
     record: (queue, ms) => access.write(queue, (n) => recordEvents(tables, new QueueCounters(tables, n), ms, now())),
     read: (queue, after, limit) =>
       access.read(queue, { events: [], gap: true }, (n) => readEvents(tables, n, after, limit)),
+  };
+}
+
+export function historyStore(access: QueueAccess): HistoryStore {
+  const { tables, now } = access;
+  return {
+    // The history of all queues has a row of its own; a queue that has been forgotten meanwhile gets none.
+    record: (queue, activity) =>
+      queue === ''
+        ? access.write(queue, (n) => recordHistory(tables, n, activity, now()))
+        : access.update(queue, undefined, (n) => recordHistory(tables, n, activity, now())),
+    read: (queue, range) => access.read(queue, [], (n) => readHistory(tables, n, range, now())),
   };
 }
 

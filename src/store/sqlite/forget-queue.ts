@@ -12,6 +12,6 @@ export function forgetUnused(tables: Tables, queue: number, now: number): void {
     .get(queue, now);
   if (!idle) return;
   for (const table of USED_IN) if (tables.sql(`SELECT 1 FROM ${table} WHERE queue = ? LIMIT 1`).get(queue)) return;
-  for (const table of ['groups', 'awaited']) tables.sql(`DELETE FROM ${table} WHERE queue = ?`).run(queue);
+  for (const table of ['groups', 'awaited', 'history']) tables.sql(`DELETE FROM ${table} WHERE queue = ?`).run(queue);
   tables.sql('DELETE FROM queues WHERE n = ?').run(queue);
 }

@@ -5,7 +5,9 @@ import type {
   Capacity,
   Claim,
   Counts,
+  Dependents,
   EventStore,
+  HistoryStore,
   JobPage,
   ListOptions,
   NewSession,
@@ -24,7 +26,7 @@ import type {
 import { QueueAccess } from './access.js';
 import { AwaitMarks } from './await-marks.js';
 import { ExternalConnections } from './external-connections.js';
-import { eventStore, scheduleStore, sourceStore } from './facets.js';
+import { eventStore, historyStore, scheduleStore, sourceStore } from './facets.js';
 import { backUp } from './file/backup.js';
 import type { CommitWatcher } from './file/commit-watcher.js';
 import type { Committer } from './file/committer.js';
@@ -38,7 +40,7 @@ import { writeWorkEvent } from './tasks/task-events.js';
 import { add, push } from './verbs/add.js';
 import { cancel, obliterate, recordProgress, remove, retryDead, setLimits } from './verbs/change.js';
 import { claim } from './verbs/claim.js';
-import { count, get, leasesOf, list, workers } from './verbs/reads.js';
+import { count, dependents, get, leasesOf, list, workers } from './verbs/reads.js';
 import { reportSuccess } from './verbs/report.js';
 import { heartbeat, join, leave } from './verbs/sessions.js';
 import { StaleLeaseInBatch, settle } from './verbs/settle.js';
@@ -67,6 +69,7 @@ export class SqliteStore implements Store {
   readonly schedules: ScheduleStore;
   readonly events: EventStore;
   readonly sources: SourceStore;
+  readonly history: HistoryStore;
   readonly raw: SqliteRawStore;
   readonly maxParallelClaims = 1;
   readonly warnings: readonly string[] = [];
@@ -92,6 +95,7 @@ export class SqliteStore implements Store {
     this.schedules = scheduleStore(this.#access, this.#signals);
     this.events = eventStore(this.#access);
     this.sources = sourceStore(this.#access, this.#signals);
+    this.history = historyStore(this.#access);
     this.raw = new SqliteRawStore(this.#access, this.#signals);
     committer.onCommit = () => this.#signals.newEvents(tables.queuesWithNewEvents);
   }
@@ -180,6 +184,10 @@ export class SqliteStore implements Store {
     return this.#access.read(queue, { jobs: [] }, (n) => list(this.#tables, n, queue, options));
   }
 
+  dependents(queue: string, id: string, limit: number): Promise<Dependents> {
+    return this.#access.read(queue, { jobs: [], total: 0 }, (n) => dependents(this.#tables, n, id, limit));
+  }
+
   count(queue: string): Promise<Counts> {
     return this.#access.readAll(() => count(this.#tables, this.#tables.find(queue)));
   }
@@ -205,18 +213,18 @@ export class SqliteStore implements Store {
     return applied;
   }
 
-  async cancel(queue: string, ids: readonly string[]): Promise<boolean[]> {
+  async cancel(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
     const { applied, tokens, ended, woken } = await this.#access.update(queue, { ...nothing(ids), tokens: [] }, (n) =>
-      cancel(this.#tables, n, ids, this.now()),
+      cancel(this.#tables, n, ids, this.now(), by),
     );
     for (const token of tokens) this.#signals.emit(queue, { type: 'cancelled', token });
     this.#signals.ended(queue, ended, woken);
     return applied;
   }
 
-  async retryDead(queue: string, ids: readonly string[]): Promise<boolean[]> {
+  async retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
     const applied = await this.#access.update(queue, nothing(ids).applied, (n) =>
-      retryDead(this.#tables, n, ids, this.now()),
+      retryDead(this.#tables, n, ids, this.now(), by),
     );
     this.#signals.emit(queue, { type: 'work' });
     return applied;

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { readActions, readAttempts } from '../../../dist/job/attempt.js';
 import { die, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
@@ -180,6 +181,26 @@ export function testChanging(bench: Bench): void {
       for (const state of ['done', 'cancelled'] as const)
         expect(await store.list(queue, { state, limit: 5 })).toEqual({ jobs: [], cursor: undefined });
       expect(await store.add(queue, [newJob('done')])).toEqual([{ outcome: 'created' }]);
+    });
+
+    it('say who cancelled or retried a job, if they are told', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b'), newJob('c')]);
+      const [a] = await claim(queue, 1);
+      await store.settle(queue, [settlementOf(a!, die(a!.job!, 'no'))]);
+      expect(await store.retryDead(queue, ['a'], 'ada "at" the\ndesk')).toEqual([true]);
+      expect(await store.cancel(queue, ['a', 'b'], 'bob')).toEqual([true, true]);
+      expect(await store.cancel(queue, ['c'])).toEqual([true]);
+      const [first, second, third] = await store.get(queue, ['a', 'b', 'c']);
+      const at = bench.now;
+      expect(readActions(first!.attempts!)).toEqual([
+        { action: 'retried', at, by: 'ada "at" the\ndesk' },
+        { action: 'cancelled', at, by: 'bob' },
+      ]);
+      expect(readAttempts(first!.attempts!)).toEqual([]);
+      expect(readActions(second!.attempts!)).toEqual([{ action: 'cancelled', at, by: 'bob' }]);
+      expect(third!.attempts).toBeUndefined();
     });
   });
 }

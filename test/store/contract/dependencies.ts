@@ -3,6 +3,7 @@ import { FORGETFUL_SPEC } from '../../../dist/job/spec.js';
 import { die, fail, finish, release } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
+import { until } from '../../support/wait.js';
 import { type Bench, random, SWEEP } from './setup.js';
 
 /** Jobs that wait for other jobs. */
@@ -198,6 +199,26 @@ export function testDependencies(bench: Bench): void {
       }
       expect((await store.count(queue)).ready).toBe(1_800);
       expect((await store.count(other)).ready).toBe(900);
+    });
+
+    it('can be listed from the upstream job while it has not ended: the first ones, and how many there are', async () => {
+      const [queue, other] = [newQueue(), newQueue()];
+      await joined(queue);
+      await store.add(queue, [newJob('up'), newJob('alone')]);
+      const needs = { spec: { needs: [{ queue, id: 'up', on: 'success' as const }] } };
+      await store.add(queue, [newJob('d1', needs), newJob('d2', needs)]);
+      await store.add(other, [newJob('d3', needs)]);
+      const { jobs, total } = await store.dependents(queue, 'up', 10);
+      expect(total).toBe(3);
+      expect(jobs.map((job) => `${job.queue} ${job.id}`).sort()).toEqual(
+        [`${queue} d1`, `${queue} d2`, `${other} d3`].sort(),
+      );
+      const few = await store.dependents(queue, 'up', 2);
+      expect([few.jobs.length, few.total]).toEqual([2, 3]);
+      expect(await store.dependents(queue, 'alone', 10)).toEqual({ jobs: [], total: 0 });
+      expect(await store.dependents(queue, 'never', 10)).toEqual({ jobs: [], total: 0 });
+      await bench.finishAll(queue, 2);
+      await until('the dependents are told', async () => (await store.dependents(queue, 'up', 10)).total === 0);
     });
   });
 }

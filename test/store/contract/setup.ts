@@ -8,7 +8,7 @@ import { until } from '../../support/wait.js';
 export interface StoreUnderTest {
   name: string;
   open: (clock: () => number) => Promise<{ store: Store; close: () => Promise<void> }>;
-  /** Why it does not support claiming raw tasks by hand, if it does not. */
+  /** Why it does not support claiming raw tasks by hand or keeping a history, if it does not. */
   withoutRaw?: string;
   /** It parses schedules and fires them itself, so tests with unparsable schedules are skipped. */
   firesSchedules?: boolean;

@@ -1,10 +1,11 @@
 import { useMemo } from 'preact/hooks';
 import type { HistoryRange, HistoryView } from '../../api.js';
 import { Section } from '../components/page.js';
+import { Scroll } from '../components/scroll.js';
 import { useRead } from '../lib/read.js';
 import { hrefWith, location, replace } from '../lib/router.js';
 import { Chart } from './chart.js';
-import { depthChart, rateChart, timeChart } from './series.js';
+import { type ChartContent, depthChart, rateChart, timeChart } from './series.js';
 
 const RANGES: readonly HistoryRange[] = ['hour', 'day', 'month'];
 const EVERY_MS: Record<HistoryRange, number> = { hour: 5_000, day: 60_000, month: 300_000 };
@@ -20,14 +21,16 @@ export function History({ queue }: { queue?: string }) {
       {history?.kept === false ? (
         <p class="muted">This store keeps no history: look at the dashboard of the job server that it is behind.</p>
       ) : (
-        <div class="charts">{history ? <Charts history={history} most={most} /> : <Places most={most} />}</div>
+        <Scroll class={`charts charts-${most}`} label="Charts">
+          {history ? <Charts history={history} most={most} /> : <Places most={most} />}
+        </Scroll>
       )}
     </Section>
   );
 }
 
 function Charts({ history, most }: { history: HistoryView; most: number }) {
-  const charts = useMemo(() => chartsOf(history).slice(0, most), [history, most]);
+  const charts = useMemo(() => chartsOf(history).filter(isKnown).slice(0, most), [history, most]);
   return charts.map((content, index) => <Chart key={`${history.range} ${index}`} content={content} />);
 }
 
@@ -38,6 +41,11 @@ function chartsOf(history: HistoryView) {
     timeChart(history, 'wait', 'Time until a job starts'),
     timeChart(history, 'run', 'Time that an attempt takes'),
   ];
+}
+
+/** Not every figure is known of all queues together. */
+function isKnown({ lines }: ChartContent): boolean {
+  return lines.some(({ values }) => values.some((value) => value !== null));
 }
 
 function Places({ most }: { most: number }) {

@@ -30,11 +30,11 @@ function options(place: HTMLElement, content: ChartContent, onPoint: (index: num
   return {
     ...sizeOf(place),
     ms: 1,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { y: false, sync: { key: 'history' }, drag: { x: false, y: false }, points: { size: 6 } },
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
-    axes: [xAxis(colour), yAxis(colour, content.format)],
+    axes: [xAxis(colour), yAxis(colour, content)],
     series: [{}, ...content.lines.map((line) => seriesOf(line, colour))],
     hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
   };
@@ -69,6 +69,7 @@ function xAxis(colour: Colour): uPlot.Axis {
   return {
     ...axis(colour),
     space: 64,
+    size: 28,
     grid: { show: false },
     values: (plot, splits) => {
       const { min = 0, max = 0 } = plot.scales.x!;
@@ -78,8 +79,14 @@ function xAxis(colour: Colour): uPlot.Axis {
   };
 }
 
-function yAxis(colour: Colour, format: (value: number) => string): uPlot.Axis {
-  return { ...axis(colour), size: 58, space: 34, values: (_plot, splits) => splits.map(format) };
+function yAxis(colour: Colour, { format, steps }: ChartContent): uPlot.Axis {
+  return {
+    ...axis(colour),
+    size: 58,
+    space: 34,
+    ...(steps ? { incrs: steps } : {}),
+    values: (_plot, splits) => splits.map(format),
+  };
 }
 
 function axis(colour: Colour): uPlot.Axis {

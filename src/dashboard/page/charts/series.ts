@@ -18,6 +18,8 @@ export interface ChartContent {
   times: number[];
   lines: Line[];
   format: (value: number) => string;
+  /** Distances between the lines of the grid, where multiples of ten look odd. */
+  steps?: number[];
 }
 
 export function rateChart({ points, step, now }: HistoryView): ChartContent {
@@ -64,12 +66,22 @@ const PERCENTILES = [
   { label: 'p99', colour: '--dead', dash: [2, 2] },
 ];
 
+const [SECOND, MINUTE, HOUR, DAY] = [1_000, 60_000, 3_600_000, 86_400_000] as const;
+const TIME_STEPS = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 20, 30].map((seconds) => seconds * SECOND),
+  ...[1, 2, 5, 10, 20, 30].map((minutes) => minutes * MINUTE),
+  ...[1, 2, 4, 6, 12].map((hours) => hours * HOUR),
+  ...[1, 2, 5, 10, 20, 50, 100, 365].map((days) => days * DAY),
+];
+
 export function timeChart({ points }: HistoryView, what: 'wait' | 'run', title: string): ChartContent {
   return {
     title,
     times: points.map(({ at }) => at),
     lines: PERCENTILES.map((line, index) => ({ ...line, values: points.map((point) => point[what]?.[index] ?? null) })),
     format: duration,
+    steps: TIME_STEPS,
   };
 }
 

@@ -36,7 +36,7 @@ export function ConfirmPlace() {
 function Asked({ question, answer }: { question: Question; answer: (yes: boolean) => void }) {
   const [typed, setTyped] = useState('');
   const { title, text, verb, danger } = question;
-  const ready = question.typed === undefined || typed === question.typed;
+  const ready = question.typed === undefined || typed === typable(question.typed);
   const onSubmit = (event: Event) => {
     event.preventDefault();
     if (ready) answer(true);
@@ -64,4 +64,9 @@ function Asked({ question, answer }: { question: Question; answer: (yes: boolean
       </form>
     </Dialog>
   );
+}
+
+/** A field of one line cannot contain the line breaks that a name may have. */
+function typable(text: string): string {
+  return text.replace(/[\r\n]/g, '');
 }

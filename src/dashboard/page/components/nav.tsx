@@ -1,6 +1,7 @@
 import { logOut, session } from '../lib/api.js';
 import { useDeadCount } from '../lib/dead-count.js';
 import { compact, count } from '../lib/format.js';
+import { useCurrentInView } from '../lib/in-view.js';
 import { helpOpen, PAGES } from '../lib/keys.js';
 import { href, location } from '../lib/router.js';
 import { choose, THEMES, type Theme, theme } from '../lib/theme.js';
@@ -13,12 +14,16 @@ export function Nav() {
   const { path } = location.value;
   const current = PARENTS[path] ?? path;
   const dead = useDeadCount();
+  const bar = useCurrentInView<HTMLElement>(current);
   return (
     <header class="top">
+      <a class="skip" href={href('')} onClick={skip}>
+        Skip to the content
+      </a>
       <a class="logo" href={href('')} aria-label="Crore: overview">
         cr<span aria-hidden="true">o</span>re
       </a>
-      <nav class="nav" aria-label="Pages">
+      <nav class="nav" ref={bar} aria-label="Pages">
         {Object.values(PAGES).map((page) => (
           <a key={page.path} href={href(page.path)} aria-current={page.path === current ? 'page' : undefined}>
             {page.title}
@@ -29,6 +34,12 @@ export function Nav() {
       <Tools />
     </header>
   );
+}
+
+/** With `<base>`, a link to `#main` would lead to another page. */
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
 }
 
 function DeadCount({ dead = 0 }: { dead?: number }) {

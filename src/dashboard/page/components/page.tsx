@@ -35,7 +35,7 @@ export function Page({ title, beside, actions, trail, children }: PageProps) {
 /** A part of a page with a heading of its own. */
 export function Section(props: { title: string; beside?: ComponentChildren; children?: ComponentChildren }) {
   return (
-    <section class="section" aria-label={props.title}>
+    <section class="section">
       <div class="section-head">
         <h2>{props.title}</h2>
         {props.beside}

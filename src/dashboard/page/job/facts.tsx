@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { JobView } from '../../api.js';
+import { JobProgress } from '../components/job-progress.js';
 import { Name } from '../components/name.js';
 import { Section } from '../components/page.js';
 import { Ago } from '../lib/time.js';
@@ -22,8 +23,13 @@ export function JobFacts({ job }: { job: JobView }) {
         <TextFact label="Held by" text={job.state === 'active' ? job.worker : undefined} />
         <TimeFact label="Lease ends" at={job.leaseUntil} />
         <TimeFact label="Attempt must end" at={job.reservedUntil} />
-        <TextFact label="Lease token" text={job.token} />
+        <TextFact label="Lease token" text={job.state === 'active' ? job.token : undefined} />
         {job.priority !== 0 && <Fact label="Priority">{job.priority}</Fact>}
+        {job.progress !== undefined && job.state !== 'active' && (
+          <Fact label="Progress">
+            <JobProgress progress={job.progress} />
+          </Fact>
+        )}
         <TextFact label="Group" text={job.group} />
         <TextFact label="Unique key" text={job.unique && `${job.unique.key} (${job.unique.scope})`} />
       </dl>

@@ -11,6 +11,7 @@ import { Scroll } from '../components/scroll.js';
 import { Skeleton } from '../components/skeleton.js';
 import { useView } from '../lib/live.js';
 import { href, location } from '../lib/router.js';
+import { Ago, Since } from '../lib/time.js';
 import { JobFacts } from './facts.js';
 import { Headers } from './headers.js';
 import { Related } from './related.js';
@@ -102,17 +103,50 @@ const TITLES: Partial<Record<JobView['state'], string>> = {
 
 /** The first question of whoever opens this page. */
 function Reasons({ job }: { job: JobView }) {
-  if (job.reasons.length === 0 && job.progress === undefined) return null;
+  const reasons = job.reasons.length > 0 ? job.reasons : endOf(job);
+  if (reasons.length === 0 && job.state !== 'active') return null;
   return (
     <section class={`reasons reasons-${job.state}`} aria-label="Reasons">
       <h2>{TITLES[job.state] ?? 'Why is it not running?'}</h2>
       <ul>
-        {job.reasons.map((reason) => (
+        {reasons.map((reason) => (
           <li key={reason}>{reason}</li>
         ))}
+        {job.state === 'active' && <Running job={job} />}
       </ul>
-      {job.progress !== undefined && <JobProgress progress={job.progress} />}
+      {job.state === 'active' && <JobProgress progress={job.progress} />}
     </section>
+  );
+}
+
+/** For a job that has ended, its error is the reason. */
+function endOf({ state, error }: JobView): string[] {
+  return (state === 'dead' || state === 'cancelled') && error !== undefined ? [error] : [];
+}
+
+function Running({ job: { attempt, maxAttempts, worker, startedAt, leaseUntil } }: { job: JobView }) {
+  return (
+    <li>
+      Attempt {attempt} of {maxAttempts}
+      {startedAt !== undefined && (
+        <>
+          {' '}
+          has been running for <Since at={startedAt} />
+        </>
+      )}
+      {worker !== undefined && (
+        <>
+          {' '}
+          on <bdi class="mono">{worker}</bdi>
+        </>
+      )}
+      {leaseUntil !== undefined && (
+        <>
+          ; its lease ends <Ago at={leaseUntil} /> unless it is renewed
+        </>
+      )}
+      .
+    </li>
   );
 }
 

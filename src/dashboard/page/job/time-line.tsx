@@ -44,7 +44,7 @@ function Event({ event, open }: { event: StoryEvent; open: boolean }) {
 
 function Length({ event: { kind, at, until } }: { event: StoryEvent }) {
   if (until !== undefined) return <span class="event-length">{duration(Math.max(0, until - at))}</span>;
-  if (kind !== 'running') return null;
+  if (kind !== 'running' && kind !== 'waited') return null;
   return (
     <span class="event-length">
       <Since at={at} />

@@ -10,7 +10,7 @@ import type {
   ViewName,
   Views,
 } from '../../api.js';
-import { go, href, location } from './router.js';
+import { href, location, replace } from './router.js';
 import { syncClock } from './time.js';
 
 /** Who looks at this; absent until it is known. */
@@ -102,7 +102,7 @@ async function failureOf(answer: Response): Promise<ApiFailure> {
 
 function toLogIn(): void {
   const { path, query } = location.value;
-  if (path !== 'login') go(href('login', { next: href(path, Object.fromEntries(query)) }));
+  if (path !== 'login') replace(href('login', { next: href(path, Object.fromEntries(query)) }));
 }
 
 async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {

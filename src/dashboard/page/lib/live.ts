@@ -1,10 +1,10 @@
 /** Views that follow what happens: each is a stream of events from the server, shared by all that look at it. */
-import { computed, signal } from '@preact/signals';
+import { computed } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { LiveProblem, ViewName, Views } from '../../api.js';
-import { ApiFailure, get } from './api.js';
+import type { ApiFailure } from './api.js';
+import { FollowedView, open } from './followed-view.js';
 import { href } from './router.js';
-import { serverNow, syncClock } from './time.js';
 
 export interface ViewState<Content> {
   /** The last known content, also while there is a problem. */
@@ -20,13 +20,10 @@ export interface ViewState<Content> {
 }
 
 const HIDDEN_MS = 60_000;
-const LOST_MS = 2_000;
-const LONGEST_RETRY_MS = 10_000;
 /** Contents that are kept for the button Back. */
 const MOST_KEPT = 30;
 
 const views = new Map<string, FollowedView<ViewName>>();
-const open = signal<readonly FollowedView<ViewName>[]>([]);
 
 /** The oldest problem of everything that is on the screen. */
 export const trouble = computed<LiveProblem | undefined>(() =>
@@ -63,114 +60,6 @@ function viewOf<N extends ViewName>(key: string, name: N, parameters: Views[N]['
   views.set(key, view as unknown as FollowedView<ViewName>);
   for (const [old, other] of views) if (views.size > MOST_KEPT && !other.used) views.delete(old);
   return view;
-}
-
-class FollowedView<N extends ViewName> {
-  readonly content = signal<Views[N]['content'] | undefined>(undefined);
-  readonly problem = signal<LiveProblem | undefined>(undefined);
-  readonly refusal = signal<ApiFailure | undefined>(undefined);
-  used = 0;
-  #source?: EventSource;
-  #timer = 0;
-  #retry = 500;
-
-  constructor(
-    readonly name: N,
-    readonly parameters: Views[N]['parameters'],
-  ) {}
-
-  /** Follows until the returned function is called. */
-  use(): () => void {
-    this.used += 1;
-    if (this.used === 1) this.#enter();
-    return () => {
-      this.used -= 1;
-      if (this.used === 0) this.#leave();
-    };
-  }
-
-  /** A tab that was opened in the background reads once: browsers allow only a few streams per server. */
-  show(): void {
-    if (this.#source) return;
-    if (document.hidden) void this.#read();
-    else this.#connect();
-  }
-
-  hide(): void {
-    clearTimeout(this.#timer);
-    this.#source?.close();
-    this.#source = undefined;
-  }
-
-  #enter(): void {
-    open.value = [...open.value, this as unknown as FollowedView<ViewName>];
-    this.show();
-  }
-
-  #leave(): void {
-    this.hide();
-    this.problem.value = undefined;
-    open.value = open.value.filter((view) => (view as unknown) !== this);
-  }
-
-  #connect(): void {
-    clearTimeout(this.#timer);
-    const source = new EventSource(href('api/live', { view: this.name, ...this.parameters }));
-    this.#source = source;
-    source.addEventListener('content', ({ data }) => this.#receive(JSON.parse(data) as Views[N]['content']));
-    source.addEventListener('problem', ({ data }) => this.#stumble(JSON.parse(data) as LiveProblem));
-    source.addEventListener('open', () => clearTimeout(this.#timer));
-    source.addEventListener('error', () => this.#onError(source));
-  }
-
-  #receive(content: Views[N]['content']): void {
-    clearTimeout(this.#timer);
-    this.#retry = 500;
-    syncClock(content.now);
-    this.content.value = content;
-    this.problem.value = undefined;
-    this.refusal.value = undefined;
-  }
-
-  #stumble(problem: LiveProblem): void {
-    clearTimeout(this.#timer);
-    this.problem.value = problem;
-  }
-
-  /** The browser connects again by itself, unless the server answered with an error: then a plain read tells what it is. */
-  #onError(source: EventSource): void {
-    if (source !== this.#source) return;
-    if (source.readyState === EventSource.CLOSED) {
-      this.hide();
-      void this.#readAndRetry();
-    } else if (!this.problem.value) {
-      const since = serverNow();
-      clearTimeout(this.#timer);
-      this.#timer = window.setTimeout(() => this.#stumble({ text: 'The server does not answer', since }), LOST_MS);
-    }
-  }
-
-  async #readAndRetry(): Promise<void> {
-    const wait = this.#retry;
-    await this.#read();
-    this.#retry = Math.min(wait * 2, LONGEST_RETRY_MS);
-    if (this.used > 0 && !document.hidden) this.#timer = window.setTimeout(() => this.show(), wait);
-  }
-
-  async #read(): Promise<void> {
-    try {
-      const content = await get(this.name, this.parameters);
-      if (this.used > 0) this.#receive(content);
-    } catch (error) {
-      if (this.used > 0) this.#fail(error);
-    }
-  }
-
-  #fail(error: unknown): void {
-    const failure = error instanceof ApiFailure ? error : new ApiFailure(0, String(error));
-    if (failure.status >= 400 && failure.status < 500) this.refusal.value = failure;
-    else this.problem.value ??= { text: failure.message, since: serverNow() };
-  }
 }
 
 let hiding = 0;

@@ -15,9 +15,13 @@ export function serverNow(): number {
   return Date.now() + ahead;
 }
 
-/** Takes over the server's clock; small differences are the time that the answer took. */
-export function syncClock(server: number): void {
-  if (Math.abs(server - serverNow()) < 250) return;
+/**
+ * Takes over the server's clock; small differences are the time that the answer took. A message that may have been kept for a
+ * while (`kept`) can only show that this clock is slow.
+ */
+export function syncClock(server: number, kept = false): void {
+  const difference = server - serverNow();
+  if (Math.abs(difference) < 250 || (kept && difference < 0)) return;
   ahead = server - Date.now();
   now.value = serverNow();
 }
@@ -42,7 +46,7 @@ export function Ago({ at }: { at: number }) {
 export function Since({ at }: { at: number }) {
   return (
     <time class="time" dateTime={isoOf(at)} title={`since ${exact(at)}`}>
-      {duration(Math.max(0, now.value - at))}
+      {elapsed(Math.max(0, now.value - at))}
     </time>
   );
 }
@@ -72,11 +76,16 @@ export function rough(ms: number): string {
 /** In two units, for durations that somebody compares: `250 ms`, `1.5 s`, `3 min 20 s`. */
 export function duration(ms: number): string {
   if (ms < SECOND) return `${Math.round(ms)} ms`;
-  if (ms < 10 * SECOND) return `${(ms / SECOND).toFixed(1)} s`;
+  if (ms < 10 * SECOND) return `${(ms / SECOND).toFixed(1).replace(/\.0$/, '')} s`;
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
   if (ms < HOUR) return two(ms, MINUTE, 'min', SECOND, 's');
   if (ms < DAY) return two(ms, HOUR, 'h', MINUTE, 'min');
   return two(ms, DAY, 'd', HOUR, 'h');
+}
+
+/** For what goes on: it ticks once a second, so it shows nothing smaller. */
+function elapsed(ms: number): string {
+  return ms < MINUTE ? rough(ms) : duration(ms);
 }
 
 function two(ms: number, big: number, bigName: string, small: number, smallName: string): string {

@@ -6,9 +6,11 @@ import { href, location } from '../lib/router.js';
 
 const TEXTS = ['id', 'text', 'group', 'after', 'before'] as const;
 
-/** The filter that the address describes. */
-export function filterOf(query: URLSearchParams, otherwise: State): JobFilter {
-  const filter: JobFilter = { state: STATES.find((state) => state === query.get('state')) ?? otherwise };
+/** The filter that the address describes; undefined if neither it nor anything else says in which state. */
+export function filterOf(query: URLSearchParams, otherwise?: State): JobFilter | undefined {
+  const state = STATES.find((one) => one === query.get('state')) ?? otherwise;
+  if (state === undefined) return undefined;
+  const filter: JobFilter = { state };
   for (const name of TEXTS) {
     const value = query.get(name);
     if (value !== null && value !== '') filter[name] = value;

@@ -6,6 +6,7 @@ import { JobProgress } from '../components/job-progress.js';
 import { JobLink, Name } from '../components/name.js';
 import { Scroll } from '../components/scroll.js';
 import { mayAct } from '../lib/api.js';
+import { plural } from '../lib/format.js';
 import { Ago, duration, Since } from '../lib/time.js';
 
 interface Column {
@@ -100,7 +101,7 @@ function Attempts({ job }: { job: JobRow }) {
   return (
     <span class={job.attempt === 0 ? 'zero' : ''}>
       {job.attempt} / {job.maxAttempts}
-      {job.crashes > 0 && <span class="bad"> +{job.crashes} crashed</span>}
+      {job.crashes > 0 && <span class="row-notes bad end">{plural(job.crashes, 'crash', 'crashes')}</span>}
     </span>
   );
 }

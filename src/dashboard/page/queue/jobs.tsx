@@ -1,3 +1,4 @@
+import { useRef } from 'preact/hooks';
 import type { State } from '../../../job/job.js';
 import type { Counts } from '../../../store/store.js';
 import type { JobFilter } from '../../api.js';
@@ -7,17 +8,32 @@ import { Section } from '../components/page.js';
 import { Pager } from '../components/pager.js';
 import { Skeleton } from '../components/skeleton.js';
 import { compact, count } from '../lib/format.js';
+import { useCurrentInView } from '../lib/in-view.js';
 import { useView } from '../lib/live.js';
 import { href, location } from '../lib/router.js';
 import { BulkButtons } from './bulk-buttons.js';
 import { FilterBar, filterOf, isFiltered } from './filter-bar.js';
 import { JobTable } from './job-table.js';
+import { useLookFurther } from './look-further.js';
 
-/** The jobs of a queue in one state, filtered, page by page. */
+/** The jobs of a queue. If the address names no state, one is chosen when the counts are known, and then kept. */
 export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
-  const filter = filterOf(location.value.query, likelyState(counts));
+  const chosen = useRef<State>(undefined);
+  if (counts) chosen.current ??= likelyState(counts);
+  const filter = filterOf(location.value.query, chosen.current);
+  if (filter) return <JobsOf queue={queue} counts={counts} filter={filter} />;
+  return (
+    <Section title="Jobs">
+      <Skeleton rows={10} />
+    </Section>
+  );
+}
+
+/** The jobs in one state, filtered, page by page. */
+function JobsOf({ queue, counts, filter }: { queue: string; counts?: Counts; filter: JobFilter }) {
   const cursor = location.value.query.get('cursor') ?? undefined;
   const { content, stale, refusal } = useView('jobs', { queue, ...filter, cursor });
+  const searching = useLookFurther(stale ? undefined : content, JSON.stringify(filter));
   return (
     <Section title="Jobs" beside={<BulkButtons queue={queue} filter={filter} known={counts?.[filter.state]} />}>
       <Tabs filter={filter} counts={counts} />
@@ -26,7 +42,9 @@ export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
         {refusal && <p class="bad">{refusal.message}</p>}
         {!content && !refusal && <Skeleton rows={8} />}
         {content && content.jobs.length > 0 && <JobTable jobs={content.jobs} state={filter.state} />}
-        {content?.jobs.length === 0 && <NoJobs filter={filter} more={content.cursor !== undefined} />}
+        {content?.jobs.length === 0 && (
+          <NoJobs filter={filter} searching={searching || stale} more={content.cursor !== undefined} />
+        )}
       </div>
       <Pager parameter="cursor" next={content?.cursor} />
     </Section>
@@ -34,19 +52,21 @@ export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
 }
 
 /** What somebody most likely wants to see first: what has failed, then what runs, then what waits. */
-function likelyState(counts?: Counts): State {
+function likelyState(counts: Counts): State {
   const order: State[] = ['dead', 'active', 'ready', 'scheduled', 'blocked', 'done', 'cancelled'];
-  return order.find((state) => counts?.[state]) ?? 'ready';
+  return order.find((state) => counts[state] > 0) ?? 'ready';
 }
 
-function NoJobs({ filter, more }: { filter: JobFilter; more: boolean }) {
-  if (more) return <Empty title="None on this page, but there may be more on the next ones" />;
+function NoJobs({ filter, searching, more }: { filter: JobFilter; searching: boolean; more: boolean }) {
+  if (searching) return <Empty title="Searching …" />;
+  if (more) return <Empty title="None among those looked at so far: Next looks further" />;
   return <Empty title={isFiltered(filter) ? `No ${filter.state} job matches` : `No job is ${filter.state}`} />;
 }
 
 function Tabs({ filter, counts }: { filter: JobFilter; counts?: Counts }) {
+  const bar = useCurrentInView<HTMLElement>(filter.state);
   return (
-    <nav class="tabs" aria-label="States">
+    <nav class="tabs" ref={bar} aria-label="States">
       {STATES.map((state) => (
         <a
           key={state}

@@ -40,8 +40,8 @@ export function QueuePage() {
     >
       {content ? <Figures content={content} /> : <Skeleton rows={1} />}
       {content && <AttentionList items={content.attention} />}
-      <Jobs queue={name} counts={content?.queue.counts} />
       <History queue={name} />
+      <Jobs queue={name} counts={content?.queue.counts} />
       {content && <Settings content={content} />}
       {content && <Around content={content} />}
     </Page>

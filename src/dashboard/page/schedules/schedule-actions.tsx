@@ -4,7 +4,7 @@ import { actAndSay } from '../lib/toast.js';
 export function ScheduleActions({ name }: { name: string }) {
   return (
     <span class="buttons tight">
-      <button type="button" class="button small" aria-label={`Run ${name} now`} onClick={() => void run(name)}>
+      <button type="button" class="button small" aria-label={`Run now: ${name}`} onClick={() => void run(name)}>
         Run now
       </button>
       <button type="button" class="button small danger" aria-label={`Remove ${name}`} onClick={() => void remove(name)}>

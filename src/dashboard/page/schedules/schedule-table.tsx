@@ -25,8 +25,12 @@ export function ScheduleTable({
                 Queue
               </th>
             )}
-            <th scope="col">When</th>
-            <th scope="col">Next</th>
+            <th scope="col" class="when-column">
+              When
+            </th>
+            <th scope="col" class="next-column">
+              Next
+            </th>
             <th scope="col">Last</th>
             <th scope="col" class="wide">
               Payload

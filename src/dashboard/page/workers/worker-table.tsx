@@ -20,7 +20,7 @@ export function WorkerTable({ workers, withQueue = false }: { workers: readonly 
                 Queue
               </th>
             )}
-            <th scope="col" title="When its session ends unless a heartbeat renews it">
+            <th scope="col" class="session-column" title="When its session ends unless a heartbeat renews it">
               Session
             </th>
             <th scope="col">Since</th>
@@ -75,7 +75,14 @@ function Row({ worker, withQueue }: { worker: WorkerRow; withQueue: boolean }) {
 
 function Session({ deadline }: { deadline: number }) {
   const left = deadline - now.value;
-  if (left < 0) return <Badge text={`no heartbeat, ended ${rough(-left)} ago`} tone="bad" />;
+  if (left < 0) {
+    return (
+      <>
+        <Badge text="no heartbeat" tone="bad" />
+        <span class="row-notes bad">session ended {rough(-left)} ago</span>
+      </>
+    );
+  }
   return <span title="The session ends then unless a heartbeat comes">alive, {rough(left)} left</span>;
 }
 

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file crore/v1/job.proto.
  */
 export const file_crore_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChJjcm9yZS92MS9qb2IucHJvdG8SCGNyb3JlLnYxIi4KBEJvZHkSDgoEanNvbhgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIGCgRraW5kItsDCgdCYWNrb2ZmEigKBWZpeGVkGAEgASgLMhcuY3JvcmUudjEuQmFja29mZi5GaXhlZEgAEjQKC2V4cG9uZW50aWFsGAIgASgLMh0uY3JvcmUudjEuQmFja29mZi5FeHBvbmVudGlhbEgAEiwKB3F1YXJ0aWMYAyABKAsyGS5jcm9yZS52MS5CYWNrb2ZmLlF1YXJ0aWNIABoxCgVGaXhlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhp/CgtFeHBvbmVudGlhbBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZmYWN0b3IYAiABKAESJgoDY2FwGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmppdHRlchgEIAEoARqFAQoHUXVhcnRpYxInCgRiYXNlGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBmppdHRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNjYXAYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBgoEa2luZCJNCgRLZWVwEicKBHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFY291bnQYAiABKANIAIgBAUIICgZfY291bnQihwEKBlVuaXF1ZRILCgNrZXkYASABKAkSJAoFc2NvcGUYAiABKA4yFS5jcm9yZS52MS5VbmlxdWVTY29wZRImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIgoEbW9kZRgEIAEoDjIULmNyb3JlLnYxLlVuaXF1ZU1vZGUiQwoETmVlZBINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIgCgJvbhgDIAEoDjIULmNyb3JlLnYxLk5lZWRQb2xpY3ki4AMKCkpvYk9wdGlvbnMSFQoIYXR0ZW1wdHMYASABKA1IAIgBARIiCgdiYWNrb2ZmGAIgASgLMhEuY3JvcmUudjEuQmFja29mZhIuCgtyZXNlcnZhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdleHBpcmVzGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhwKBGtlZXAYBSABKAsyDi5jcm9yZS52MS5LZWVwEiEKCWtlZXBfZGVhZBgGIAEoCzIOLmNyb3JlLnYxLktlZXASMgoHaGVhZGVycxgHIAMoCzIhLmNyb3JlLnYxLkpvYk9wdGlvbnMuSGVhZGVyc0VudHJ5EiAKBnVuaXF1ZRgIIAEoCzIQLmNyb3JlLnYxLlVuaXF1ZRIdCgVuZWVkcxgJIAMoCzIOLmNyb3JlLnYxLk5lZWQSCwoDcmF3GAogASgIEg0KBWdyb3VwGAsgASgJEiwKCWlkX3dpbmRvdxgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUILCglfYXR0ZW1wdHMi+QEKBk5ld0pvYhIKCgJpZBgBIAEoCRIfCgdwYXlsb2FkGAIgASgLMg4uY3JvcmUudjEuQm9keRIQCghwcmlvcml0eRgDIAEoBRIqCgVkZWxheRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAEigKAmF0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAEiUKB29wdGlvbnMYBiABKAsyFC5jcm9yZS52MS5Kb2JPcHRpb25zEhUKDXJlcGxhY2VfZW5kZWQYByABKAgSFAoMZ2VuZXJhdGVkX2lkGAggASgIQgYKBHRpbWUiywQKA0pvYhINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIeCgVzdGF0ZRgDIAEoDjIPLmNyb3JlLnYxLlN0YXRlEh8KB3BheWxvYWQYBCABKAsyDi5jcm9yZS52MS5Cb2R5EhAKCHByaW9yaXR5GAUgASgFEg8KB2F0dGVtcHQYBiABKA0SDwoHY3Jhc2hlcxgHIAEoDRIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZydW5fYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3b3JrZXIYDCABKAkSDQoFdG9rZW4YDSABKAkSHgoGcmVzdWx0GA4gASgLMg4uY3JvcmUudjEuQm9keRISCgVlcnJvchgPIAEoCUgAiAEBEhAKCGFuc3dlcmVkGBAgASgIEhUKCHByb2dyZXNzGBEgASgJSAGIAQESEAoDbG9nGBIgASgJSAKIAQESJQoHb3B0aW9ucxgTIAEoCzIULmNyb3JlLnYxLkpvYk9wdGlvbnMSIwoIYXR0ZW1wdHMYFCADKAsyES5jcm9yZS52MS5BdHRlbXB0QggKBl9lcnJvckILCglfcHJvZ3Jlc3NCBgoEX2xvZyLVAQoHQXR0ZW1wdBIPCgdhdHRlbXB0GAEgASgNEikKB291dGNvbWUYAiABKA4yGC5jcm9yZS52MS5BdHRlbXB0T3V0Y29tZRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGd29ya2VyGAUgASgJEiAKBWVycm9yGAYgASgLMhEuY3JvcmUudjEuRmFpbHVyZSJHCgdGYWlsdXJlEgwKBG5hbWUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVzdGFjaxgDIAEoCRIOCgZzdGRlcnIYBCABKAkiMgoFTGVhc2USDgoGd29ya2VyGAEgASgJEg0KBXRva2VuGAIgASgJEgoKAmlkGAMgASgJIl0KBUVudHJ5Eh4KBWxlYXNlGAEgASgLMg8uY3JvcmUudjEuTGVhc2USDgoEdGFzaxgCIAEoDEgAEhwKA2pvYhgDIAEoCzINLmNyb3JlLnYxLkpvYkgAQgYKBGtpbmQi5gMKBE1vdmUSDwoHYXR0ZW1wdBgBIAEoDRIPCgdjcmFzaGVzGAIgASgNEiMKBGRvbmUYAyABKAsyEy5jcm9yZS52MS5Nb3ZlLkRvbmVIABItCglzY2hlZHVsZWQYBCABKAsyGC5jcm9yZS52MS5Nb3ZlLlNjaGVkdWxlZEgAEiUKBXJlYWR5GAUgASgLMhQuY3JvcmUudjEuTW92ZS5SZWFkeUgAEiMKBGRlYWQYBiABKAsyEy5jcm9yZS52MS5Nb3ZlLkRlYWRIABItCgljYW5jZWxsZWQYByABKAsyGC5jcm9yZS52MS5Nb3ZlLkNhbmNlbGxlZEgAGiYKBERvbmUSHgoGcmVzdWx0GAEgASgLMg4uY3JvcmUudjEuQm9keRplCglTY2hlZHVsZWQSKAoFZGVsYXkYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFZXJyb3IYAiABKAlIAIgBARIQCghhbnN3ZXJlZBgDIAEoCEIICgZfZXJyb3IaJQoFUmVhZHkSEgoFZXJyb3IYASABKAlIAIgBAUIICgZfZXJyb3IaFQoERGVhZBINCgVlcnJvchgBIAEoCRoaCglDYW5jZWxsZWQSDQoFZXJyb3IYASABKAlCBAoCdG8iyQEKClNldHRsZW1lbnQSHgoFbGVhc2UYASABKAsyDy5jcm9yZS52MS5MZWFzZRIcCgRtb3ZlGAIgASgLMg4uY3JvcmUudjEuTW92ZRIlCgdvcHRpb25zGAMgASgLMhQuY3JvcmUudjEuSm9iT3B0aW9ucxIQCghwcmlvcml0eRgEIAEoBRIgCgZyZWNvcmQYBSABKAsyEC5jcm9yZS52MS5OZXdKb2ISIgoHYXR0ZW1wdBgGIAEoCzIRLmNyb3JlLnYxLkF0dGVtcHQikAEKBkNvdW50cxIPCgdibG9ja2VkGAEgASgDEhEKCXNjaGVkdWxlZBgCIAEoAxINCgVyZWFkeRgDIAEoAxIOCgZhY3RpdmUYBCABKAMSDAoEZG9uZRgFIAEoAxIMCgRkZWFkGAYgASgDEhEKCWNhbmNlbGxlZBgHIAEoAxIUCgxkcm9wcGVkX2RlYWQYCCABKAMiXwoGV29ya2VyEgoKAmlkGAEgASgJEiwKCGRlYWRsaW5lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVob2xkcxgDIAEoAxIMCgRpbmZvGAQgASgJKp4BCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhEKDVNUQVRFX0JMT0NLRUQQARITCg9TVEFURV9TQ0hFRFVMRUQQAhIPCgtTVEFURV9SRUFEWRADEhAKDFNUQVRFX0FDVElWRRAEEg4KClNUQVRFX0RPTkUQBRIOCgpTVEFURV9ERUFEEAYSEwoPU1RBVEVfQ0FOQ0VMTEVEEAcqdgoLVW5pcXVlU2NvcGUSHAoYVU5JUVVFX1NDT1BFX1VOU1BFQ0lGSUVEEAASGAoUVU5JUVVFX1NDT1BFX1dBSVRJTkcQARIWChJVTklRVUVfU0NPUEVfQUxJVkUQAhIXChNVTklRVUVfU0NPUEVfV0lORE9XEAMqcAoKVW5pcXVlTW9kZRIbChdVTklRVUVfTU9ERV9VTlNQRUNJRklFRBAAEhQKEFVOSVFVRV9NT0RFX0tFRVAQARIWChJVTklRVUVfTU9ERV9FWFRFTkQQAhIXChNVTklRVUVfTU9ERV9SRVBMQUNFEAMqXAoKTmVlZFBvbGljeRIbChdORUVEX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE05FRURfUE9MSUNZX1NVQ0NFU1MQARIYChRORUVEX1BPTElDWV9GSU5JU0hFRBACKoQBCg5BdHRlbXB0T3V0Y29tZRIfChtBVFRFTVBUX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRBVFRFTVBUX09VVENPTUVfRE9ORRABEhoKFkFUVEVNUFRfT1VUQ09NRV9GQUlMRUQQAhIbChdBVFRFTVBUX09VVENPTUVfQ1JBU0hFRBADYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChJjcm9yZS92MS9qb2IucHJvdG8SCGNyb3JlLnYxIi4KBEJvZHkSDgoEanNvbhgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIGCgRraW5kItsDCgdCYWNrb2ZmEigKBWZpeGVkGAEgASgLMhcuY3JvcmUudjEuQmFja29mZi5GaXhlZEgAEjQKC2V4cG9uZW50aWFsGAIgASgLMh0uY3JvcmUudjEuQmFja29mZi5FeHBvbmVudGlhbEgAEiwKB3F1YXJ0aWMYAyABKAsyGS5jcm9yZS52MS5CYWNrb2ZmLlF1YXJ0aWNIABoxCgVGaXhlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhp/CgtFeHBvbmVudGlhbBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZmYWN0b3IYAiABKAESJgoDY2FwGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmppdHRlchgEIAEoARqFAQoHUXVhcnRpYxInCgRiYXNlGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBmppdHRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNjYXAYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBgoEa2luZCJNCgRLZWVwEicKBHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFY291bnQYAiABKANIAIgBAUIICgZfY291bnQihwEKBlVuaXF1ZRILCgNrZXkYASABKAkSJAoFc2NvcGUYAiABKA4yFS5jcm9yZS52MS5VbmlxdWVTY29wZRImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIgoEbW9kZRgEIAEoDjIULmNyb3JlLnYxLlVuaXF1ZU1vZGUiQwoETmVlZBINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIgCgJvbhgDIAEoDjIULmNyb3JlLnYxLk5lZWRQb2xpY3ki4AMKCkpvYk9wdGlvbnMSFQoIYXR0ZW1wdHMYASABKA1IAIgBARIiCgdiYWNrb2ZmGAIgASgLMhEuY3JvcmUudjEuQmFja29mZhIuCgtyZXNlcnZhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdleHBpcmVzGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhwKBGtlZXAYBSABKAsyDi5jcm9yZS52MS5LZWVwEiEKCWtlZXBfZGVhZBgGIAEoCzIOLmNyb3JlLnYxLktlZXASMgoHaGVhZGVycxgHIAMoCzIhLmNyb3JlLnYxLkpvYk9wdGlvbnMuSGVhZGVyc0VudHJ5EiAKBnVuaXF1ZRgIIAEoCzIQLmNyb3JlLnYxLlVuaXF1ZRIdCgVuZWVkcxgJIAMoCzIOLmNyb3JlLnYxLk5lZWQSCwoDcmF3GAogASgIEg0KBWdyb3VwGAsgASgJEiwKCWlkX3dpbmRvdxgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUILCglfYXR0ZW1wdHMi+QEKBk5ld0pvYhIKCgJpZBgBIAEoCRIfCgdwYXlsb2FkGAIgASgLMg4uY3JvcmUudjEuQm9keRIQCghwcmlvcml0eRgDIAEoBRIqCgVkZWxheRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkgAEigKAmF0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAEiUKB29wdGlvbnMYBiABKAsyFC5jcm9yZS52MS5Kb2JPcHRpb25zEhUKDXJlcGxhY2VfZW5kZWQYByABKAgSFAoMZ2VuZXJhdGVkX2lkGAggASgIQgYKBHRpbWUi9AQKA0pvYhINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIeCgVzdGF0ZRgDIAEoDjIPLmNyb3JlLnYxLlN0YXRlEh8KB3BheWxvYWQYBCABKAsyDi5jcm9yZS52MS5Cb2R5EhAKCHByaW9yaXR5GAUgASgFEg8KB2F0dGVtcHQYBiABKA0SDwoHY3Jhc2hlcxgHIAEoDRIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZydW5fYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnN0YXJ0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3b3JrZXIYDCABKAkSDQoFdG9rZW4YDSABKAkSHgoGcmVzdWx0GA4gASgLMg4uY3JvcmUudjEuQm9keRISCgVlcnJvchgPIAEoCUgAiAEBEhAKCGFuc3dlcmVkGBAgASgIEhUKCHByb2dyZXNzGBEgASgJSAGIAQESEAoDbG9nGBIgASgJSAKIAQESJQoHb3B0aW9ucxgTIAEoCzIULmNyb3JlLnYxLkpvYk9wdGlvbnMSIwoIYXR0ZW1wdHMYFCADKAsyES5jcm9yZS52MS5BdHRlbXB0EicKB2FjdGlvbnMYFSADKAsyFi5jcm9yZS52MS5NYW51YWxBY3Rpb25CCAoGX2Vycm9yQgsKCV9wcm9ncmVzc0IGCgRfbG9nItUBCgdBdHRlbXB0Eg8KB2F0dGVtcHQYASABKA0SKQoHb3V0Y29tZRgCIAEoDjIYLmNyb3JlLnYxLkF0dGVtcHRPdXRjb21lEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3b3JrZXIYBSABKAkSIAoFZXJyb3IYBiABKAsyES5jcm9yZS52MS5GYWlsdXJlIlIKDE1hbnVhbEFjdGlvbhIOCgZhY3Rpb24YASABKAkSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmJ5GAMgASgJIkcKB0ZhaWx1cmUSDAoEbmFtZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBXN0YWNrGAMgASgJEg4KBnN0ZGVychgEIAEoCSIyCgVMZWFzZRIOCgZ3b3JrZXIYASABKAkSDQoFdG9rZW4YAiABKAkSCgoCaWQYAyABKAkiXQoFRW50cnkSHgoFbGVhc2UYASABKAsyDy5jcm9yZS52MS5MZWFzZRIOCgR0YXNrGAIgASgMSAASHAoDam9iGAMgASgLMg0uY3JvcmUudjEuSm9iSABCBgoEa2luZCLmAwoETW92ZRIPCgdhdHRlbXB0GAEgASgNEg8KB2NyYXNoZXMYAiABKA0SIwoEZG9uZRgDIAEoCzITLmNyb3JlLnYxLk1vdmUuRG9uZUgAEi0KCXNjaGVkdWxlZBgEIAEoCzIYLmNyb3JlLnYxLk1vdmUuU2NoZWR1bGVkSAASJQoFcmVhZHkYBSABKAsyFC5jcm9yZS52MS5Nb3ZlLlJlYWR5SAASIwoEZGVhZBgGIAEoCzITLmNyb3JlLnYxLk1vdmUuRGVhZEgAEi0KCWNhbmNlbGxlZBgHIAEoCzIYLmNyb3JlLnYxLk1vdmUuQ2FuY2VsbGVkSAAaJgoERG9uZRIeCgZyZXN1bHQYASABKAsyDi5jcm9yZS52MS5Cb2R5GmUKCVNjaGVkdWxlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgVlcnJvchgCIAEoCUgAiAEBEhAKCGFuc3dlcmVkGAMgASgIQggKBl9lcnJvcholCgVSZWFkeRISCgVlcnJvchgBIAEoCUgAiAEBQggKBl9lcnJvchoVCgREZWFkEg0KBWVycm9yGAEgASgJGhoKCUNhbmNlbGxlZBINCgVlcnJvchgBIAEoCUIECgJ0byLJAQoKU2V0dGxlbWVudBIeCgVsZWFzZRgBIAEoCzIPLmNyb3JlLnYxLkxlYXNlEhwKBG1vdmUYAiABKAsyDi5jcm9yZS52MS5Nb3ZlEiUKB29wdGlvbnMYAyABKAsyFC5jcm9yZS52MS5Kb2JPcHRpb25zEhAKCHByaW9yaXR5GAQgASgFEiAKBnJlY29yZBgFIAEoCzIQLmNyb3JlLnYxLk5ld0pvYhIiCgdhdHRlbXB0GAYgASgLMhEuY3JvcmUudjEuQXR0ZW1wdCKQAQoGQ291bnRzEg8KB2Jsb2NrZWQYASABKAMSEQoJc2NoZWR1bGVkGAIgASgDEg0KBXJlYWR5GAMgASgDEg4KBmFjdGl2ZRgEIAEoAxIMCgRkb25lGAUgASgDEgwKBGRlYWQYBiABKAMSEQoJY2FuY2VsbGVkGAcgASgDEhQKDGRyb3BwZWRfZGVhZBgIIAEoAyJfCgZXb3JrZXISCgoCaWQYASABKAkSLAoIZGVhZGxpbmUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWhvbGRzGAMgASgDEgwKBGluZm8YBCABKAkqngEKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEQoNU1RBVEVfQkxPQ0tFRBABEhMKD1NUQVRFX1NDSEVEVUxFRBACEg8KC1NUQVRFX1JFQURZEAMSEAoMU1RBVEVfQUNUSVZFEAQSDgoKU1RBVEVfRE9ORRAFEg4KClNUQVRFX0RFQUQQBhITCg9TVEFURV9DQU5DRUxMRUQQByp2CgtVbmlxdWVTY29wZRIcChhVTklRVUVfU0NPUEVfVU5TUEVDSUZJRUQQABIYChRVTklRVUVfU0NPUEVfV0FJVElORxABEhYKElVOSVFVRV9TQ09QRV9BTElWRRACEhcKE1VOSVFVRV9TQ09QRV9XSU5ET1cQAypwCgpVbmlxdWVNb2RlEhsKF1VOSVFVRV9NT0RFX1VOU1BFQ0lGSUVEEAASFAoQVU5JUVVFX01PREVfS0VFUBABEhYKElVOSVFVRV9NT0RFX0VYVEVORBACEhcKE1VOSVFVRV9NT0RFX1JFUExBQ0UQAypcCgpOZWVkUG9saWN5EhsKF05FRURfUE9MSUNZX1VOU1BFQ0lGSUVEEAASFwoTTkVFRF9QT0xJQ1lfU1VDQ0VTUxABEhgKFE5FRURfUE9MSUNZX0ZJTklTSEVEEAIqhAEKDkF0dGVtcHRPdXRjb21lEh8KG0FUVEVNUFRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhgKFEFUVEVNUFRfT1VUQ09NRV9ET05FEAESGgoWQVRURU1QVF9PVVRDT01FX0ZBSUxFRBACEhsKF0FUVEVNUFRfT1VUQ09NRV9DUkFTSEVEEANiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A payload or result.
@@ -527,6 +527,13 @@ export type Job = Message<"crore.v1.Job"> & {
    * @generated from field: repeated crore.v1.Attempt attempts = 20;
    */
   attempts: Attempt[];
+
+  /**
+   * What people did to it, oldest first, as far as it is kept.
+   *
+   * @generated from field: repeated crore.v1.ManualAction actions = 21;
+   */
+  actions: ManualAction[];
 };
 
 /**
@@ -579,6 +586,35 @@ export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
   messageDesc(file_crore_v1_job, 8);
 
 /**
+ * @generated from message crore.v1.ManualAction
+ */
+export type ManualAction = Message<"crore.v1.ManualAction"> & {
+  /**
+   * `retried` or `cancelled`.
+   *
+   * @generated from field: string action = 1;
+   */
+  action: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 2;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string by = 3;
+   */
+  by: string;
+};
+
+/**
+ * Describes the message crore.v1.ManualAction.
+ * Use `create(ManualActionSchema)` to create a new message.
+ */
+export const ManualActionSchema: GenMessage<ManualAction> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 9);
+
+/**
  * What went wrong in an attempt.
  *
  * @generated from message crore.v1.Failure
@@ -614,7 +650,7 @@ export type Failure = Message<"crore.v1.Failure"> & {
  * Use `create(FailureSchema)` to create a new message.
  */
 export const FailureSchema: GenMessage<Failure> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 9);
+  messageDesc(file_crore_v1_job, 10);
 
 /**
  * @generated from message crore.v1.Lease
@@ -643,7 +679,7 @@ export type Lease = Message<"crore.v1.Lease"> & {
  * Use `create(LeaseSchema)` to create a new message.
  */
 export const LeaseSchema: GenMessage<Lease> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10);
+  messageDesc(file_crore_v1_job, 11);
 
 /**
  * What a claim returns.
@@ -679,7 +715,7 @@ export type Entry = Message<"crore.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 11);
+  messageDesc(file_crore_v1_job, 12);
 
 /**
  * The outcome of a leased entry, applied if its token still matches. The counts are the new values.
@@ -738,7 +774,7 @@ export type Move = Message<"crore.v1.Move"> & {
  * Use `create(MoveSchema)` to create a new message.
  */
 export const MoveSchema: GenMessage<Move> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12);
+  messageDesc(file_crore_v1_job, 13);
 
 /**
  * @generated from message crore.v1.Move.Done
@@ -755,7 +791,7 @@ export type Move_Done = Message<"crore.v1.Move.Done"> & {
  * Use `create(Move_DoneSchema)` to create a new message.
  */
 export const Move_DoneSchema: GenMessage<Move_Done> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12, 0);
+  messageDesc(file_crore_v1_job, 13, 0);
 
 /**
  * @generated from message crore.v1.Move.Scheduled
@@ -782,7 +818,7 @@ export type Move_Scheduled = Message<"crore.v1.Move.Scheduled"> & {
  * Use `create(Move_ScheduledSchema)` to create a new message.
  */
 export const Move_ScheduledSchema: GenMessage<Move_Scheduled> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12, 1);
+  messageDesc(file_crore_v1_job, 13, 1);
 
 /**
  * @generated from message crore.v1.Move.Ready
@@ -799,7 +835,7 @@ export type Move_Ready = Message<"crore.v1.Move.Ready"> & {
  * Use `create(Move_ReadySchema)` to create a new message.
  */
 export const Move_ReadySchema: GenMessage<Move_Ready> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12, 2);
+  messageDesc(file_crore_v1_job, 13, 2);
 
 /**
  * @generated from message crore.v1.Move.Dead
@@ -816,7 +852,7 @@ export type Move_Dead = Message<"crore.v1.Move.Dead"> & {
  * Use `create(Move_DeadSchema)` to create a new message.
  */
 export const Move_DeadSchema: GenMessage<Move_Dead> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12, 3);
+  messageDesc(file_crore_v1_job, 13, 3);
 
 /**
  * @generated from message crore.v1.Move.Cancelled
@@ -833,7 +869,7 @@ export type Move_Cancelled = Message<"crore.v1.Move.Cancelled"> & {
  * Use `create(Move_CancelledSchema)` to create a new message.
  */
 export const Move_CancelledSchema: GenMessage<Move_Cancelled> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12, 4);
+  messageDesc(file_crore_v1_job, 13, 4);
 
 /**
  * @generated from message crore.v1.Settlement
@@ -879,7 +915,7 @@ export type Settlement = Message<"crore.v1.Settlement"> & {
  * Use `create(SettlementSchema)` to create a new message.
  */
 export const SettlementSchema: GenMessage<Settlement> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13);
+  messageDesc(file_crore_v1_job, 14);
 
 /**
  * Entries by state; raw tasks count as ready or active.
@@ -935,7 +971,7 @@ export type Counts = Message<"crore.v1.Counts"> & {
  * Use `create(CountsSchema)` to create a new message.
  */
 export const CountsSchema: GenMessage<Counts> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 14);
+  messageDesc(file_crore_v1_job, 15);
 
 /**
  * @generated from message crore.v1.Worker
@@ -971,7 +1007,7 @@ export type Worker = Message<"crore.v1.Worker"> & {
  * Use `create(WorkerSchema)` to create a new message.
  */
 export const WorkerSchema: GenMessage<Worker> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 15);
+  messageDesc(file_crore_v1_job, 16);
 
 /**
  * @generated from enum crore.v1.State

@@ -197,6 +197,16 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (queue, id)
   ) WITHOUT ROWID;
   `,
+  // What happened in each queue, by interval; see `HistoryStore` in the contract.
+  `
+  CREATE TABLE history (
+    queue INTEGER NOT NULL,
+    range TEXT NOT NULL CHECK (range IN ('hour', 'day', 'month')),
+    interval INTEGER NOT NULL,
+    activity TEXT NOT NULL,
+    PRIMARY KEY (queue, range, interval)
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** 'cror' in ASCII: identifies our files. */

@@ -1,3 +1,4 @@
+import { writeAction } from '../../../job/attempt.js';
 import type { Lease } from '../../../job/job.js';
 import { decodeSpec, keepOf } from '../../../job/spec.js';
 import type { ProgressUpdate, QueueLimits } from '../../store.js';
@@ -15,7 +16,7 @@ export interface Cancelled {
   woken: number[];
 }
 
-export function cancel(tables: Tables, queue: number, ids: readonly string[], now: number): Cancelled {
+export function cancel(tables: Tables, queue: number, ids: readonly string[], now: number, by?: string): Cancelled {
   const counters = new QueueCounters(tables, queue);
   const result: Cancelled = { applied: [], tokens: [], ended: [], woken: [] };
   const endings: { n: number; id: string; state: 'cancelled' }[] = [];
@@ -39,6 +40,7 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
     }
     if (from === 'active' && (row.grp !== null || counters.row.pace !== null)) freed = true;
     if (from === 'blocked') tables.sql('DELETE FROM edges WHERE down = ?').run(row.n!);
+    if (by !== undefined) appendNote(tables, row.n as number, 'attempts', writeAction('cancelled', now, by));
     const spec = decodeSpec((row.spec as string | null) ?? '');
     const ending = { n: row.n as number, id, state: 'cancelled' as const };
     const counts = { attempt: row.attempt as number, crashes: row.crashes as number, outcome: 'cancelled' };
@@ -55,7 +57,7 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
   return result;
 }
 
-export function retryDead(tables: Tables, queue: number, ids: readonly string[], now: number): boolean[] {
+export function retryDead(tables: Tables, queue: number, ids: readonly string[], now: number, by?: string): boolean[] {
   const counters = new QueueCounters(tables, queue);
   const applied = ids.map((id) => {
     const row = tables
@@ -69,6 +71,7 @@ export function retryDead(tables: Tables, queue: number, ids: readonly string[],
       .run(counters.nextBack(), row.n!);
     counters.move('dead', 'ready');
     counters.event(now, 'revived', id);
+    if (by !== undefined) appendNote(tables, row.n as number, 'attempts', writeAction('retried', now, by));
     if (row.grp !== null) counters.groups(now).enter(row.grp as string);
     counters.add('bytes', sizeOf(row.payload as string));
     return true;
@@ -129,6 +132,7 @@ export function obliterate(tables: Tables, queue: number, now: number): number[]
   tables.sql('DELETE FROM seals WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM ended_ids WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM awaited WHERE queue = ?').run(queue);
+  tables.sql('DELETE FROM history WHERE queue = ?').run(queue);
   tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
   const counters = new QueueCounters(tables, queue);
   const endings = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));

@@ -1,5 +1,5 @@
 import { type Job, type Lease, STATES, type State } from '../../../job/job.js';
-import type { Counts, JobPage, ListOptions, WorkerInfo } from '../../store.js';
+import type { Counts, Dependents, JobPage, ListOptions, WorkerInfo } from '../../store.js';
 import type { Row, Value } from '../file/driver.js';
 import { HIDDEN } from '../kept-records.js';
 import { JOB_COLUMNS, leaseToken, S, type Tables, toJob } from '../tables.js';
@@ -99,6 +99,20 @@ function decodeCursor(cursor: string, length: number): Value[] | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The edges of a job whose upstream has not ended. */
+export function dependents(tables: Tables, queue: number, id: string, limit: number): Dependents {
+  const up = tables.sql('SELECT n FROM jobs WHERE queue = ? AND id = ?').get(queue, id);
+  if (!up) return { jobs: [], total: 0 };
+  const rows = tables
+    .sql(
+      `SELECT queues.name AS queue, jobs.id AS id FROM edges JOIN jobs ON jobs.n = edges.down JOIN queues ON queues.n = jobs.queue
+       WHERE edges.up = ? ORDER BY edges.down LIMIT ?`,
+    )
+    .all(up.n!, limit);
+  const total = tables.sql('SELECT count(*) AS n FROM edges WHERE up = ?').get(up.n!)!.n as number;
+  return { jobs: rows.map((row) => ({ queue: row.queue as string, id: row.id as string })), total };
 }
 
 export function count(tables: Tables, queue: number | undefined): Counts {

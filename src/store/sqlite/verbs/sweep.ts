@@ -9,6 +9,7 @@ import { JOB_COLUMNS, leaseToken, QueueCounters, S, splitToken, type Tables, toJ
 import { dropOldTaskEvents as forgetOldNews } from '../tasks/task-events.js';
 import { promote } from './claim.js';
 import { trimEvents } from './events.js';
+import { dropOldHistory } from './history.js';
 
 const CHUNK = 1_000;
 
@@ -28,6 +29,7 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   dropIdleGroups(tables, counters, now);
   trimEvents(tables, counters, now);
   forgetOldNews(tables, now);
+  dropOldHistory(tables, queue, now);
   const freed = forgetIds(tables, queue, now) + releaseWaited(tables, now, CHUNK);
   const stalled = swept !== null && now - swept > options.lease;
   if (stalled) grant(tables, queue, now, options.lease);

@@ -4,7 +4,7 @@
 local COMPANIONS = { 'ready', 'prio', 'scheduled', 'blocked', 'jobs', 'runs', 'active', 'leased', 'over',
   'seals', 'sealed', 'ended', 'reserved', 'recent', 'done', 'dead', 'cancelled',
   'unique', 'unique_ttl', 'ghosts', 'notes', 'awaited', 'edges', 'downs', 'outbox', 'fates', 'fates_ttl',
-  'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events', 'ids', 'kept', 'kept_by', 'kept_ttl', 'hidden' }
+  'turns', 'lines', 'full', 'reopen', 'rested', 'holds', 'events', 'ids', 'kept', 'kept_by', 'kept_ttl', 'hidden', 'history' }
 
 -- Whether the queue is empty and has no workers and no settings.
 local function is_unused()

@@ -1,0 +1,73 @@
+import { checkName, checkOptions, describe } from '../engine/check.js';
+import type { Engine } from '../engine/engine.js';
+import { resolveLimits } from '../engine/limits.js';
+import { extraJob } from '../engine/schedules/schedules.js';
+import { CroreError } from '../errors.js';
+import type { QueueLimits } from '../store/store.js';
+import type { Action, ActionResult } from './api.js';
+
+/** Jobs in one request. */
+const MOST_IDS = 1_000;
+
+/** Does what somebody asked for; `by` says who, for the history of the jobs. */
+export async function act(engine: Engine, asked: unknown, by: string): Promise<ActionResult> {
+  const action = checkAction(asked);
+  const { store } = engine;
+  switch (action.action) {
+    case 'retry':
+      return changed(await store.retryDead(checkName(action.queue, 'queue name'), idsOf(action.ids), by));
+    case 'cancel':
+      return changed(await store.cancel(checkName(action.queue, 'queue name'), idsOf(action.ids), by));
+    case 'remove':
+      return changed(await store.remove(checkName(action.queue, 'queue name'), idsOf(action.ids)));
+    case 'pause':
+    case 'resume':
+      await store.configure(checkName(action.queue, 'queue name'), { paused: action.action === 'pause' });
+      return { changed: 1 };
+    case 'obliterate':
+      await store.obliterate(checkName(action.queue, 'queue name'));
+      return { changed: 1 };
+    case 'limits':
+      await store.configure(checkName(action.queue, 'queue name'), { limits: resolveLimits(action.limits) });
+      return { changed: 1 };
+    case 'run-schedule':
+      return runSchedule(engine, action.name);
+    case 'remove-schedule':
+      return changed([await store.schedules.remove(checkName(action.name, 'schedule name'))]);
+    default:
+      throw new CroreError('BAD_OPTION', `unknown action ${describe((action as { action: unknown }).action)}`);
+  }
+}
+
+const FIELDS = ['action', 'queue', 'ids', 'limits', 'name', 'id'] as const;
+
+function checkAction(asked: unknown): Action {
+  checkOptions(asked, FIELDS, 'action');
+  return asked as Action;
+}
+
+function idsOf(ids: unknown): string[] {
+  if (!Array.isArray(ids) || ids.length === 0 || ids.length > MOST_IDS)
+    throw new CroreError('BAD_OPTION', `ids must be a list of 1 to ${MOST_IDS} job ids`);
+  return ids.map((id) => checkName(id, 'job id'));
+}
+
+function changed(applied: readonly boolean[]): ActionResult {
+  return { changed: applied.filter(Boolean).length };
+}
+
+async function runSchedule(engine: Engine, name: string): Promise<ActionResult> {
+  const { store } = engine;
+  checkName(name, 'schedule name');
+  const schedule = (await store.schedules.list()).find((one) => one.name === name);
+  if (!schedule) throw new CroreError('NOT_FOUND', `there is no schedule '${name}'`);
+  const job = extraJob(schedule, store.now());
+  const outcome = await engine.add(schedule.queue, job, {});
+  return { changed: 1, job: { queue: schedule.queue, id: 'id' in outcome ? outcome.id : job.id } };
+}
+
+/** For the log: what was asked for, without lists of ids. */
+export function describeAction(asked: unknown): object {
+  const { ids, ...rest } = Object(asked) as { ids?: unknown; limits?: QueueLimits };
+  return Array.isArray(ids) ? { ...rest, jobs: ids.length, first: ids[0] } : rest;
+}

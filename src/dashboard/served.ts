@@ -1,0 +1,51 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Engine } from '../engine/engine.js';
+import type { Access } from './api.js';
+import { Dashboard } from './handler.js';
+import { LogIns, type Tokens } from './http/log-in.js';
+import { addressOf, nodeListener } from './http/node-listener.js';
+
+export interface ServedSetup {
+  engine: Engine;
+  /** The URL of the store. */
+  url: string;
+  version: string;
+  tokens: Tokens;
+  /** The most that anybody may do. */
+  most: Access;
+  /** It is served with TLS. */
+  secure: boolean;
+  log: (fields: object, text: string) => void;
+}
+
+/** The dashboard of a job server, at the root of its HTTP port. */
+export interface ServedDashboard {
+  serves(path: string): boolean;
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  close(): void;
+}
+
+/** With a token people log in; without one everybody who reaches the server may do everything, as with its HTTP interface. */
+export function servedDashboard({ engine, url, version, tokens, most, secure, log }: ServedSetup): ServedDashboard {
+  const base = '/';
+  const logIns = tokens.write === undefined ? undefined : new LogIns(tokens, { base, secure });
+  const dashboard = new Dashboard({
+    engine,
+    version,
+    store: url.split(':')[0]!,
+    base,
+    access: ({ headers }) => atMost(most, logIns ? logIns.accessOf(headers) : 'write'),
+    ...(logIns ? { logIns } : {}),
+    who: (request) => addressOf(request) ?? 'somebody',
+    log,
+  });
+  return {
+    serves: (path) => dashboard.serves(path),
+    serve: nodeListener((request) => dashboard.handle(request)),
+    close: () => dashboard.close(),
+  };
+}
+
+function atMost(most: Access, access: Access | undefined): Access | undefined {
+  return access === 'write' ? most : access;
+}

@@ -1,0 +1,75 @@
+import { checkOneOf } from '../../engine/check.js';
+import type { Engine } from '../../engine/engine.js';
+import { type Filter, listMatching, type ResolvedFilter, resolveFilter } from '../../engine/filter.js';
+import { CroreError } from '../../errors.js';
+import { type Job, STATES, type State } from '../../job/job.js';
+import { checkCursor } from '../../queue-input.js';
+import type { JobFilter, JobRow, JobsParameters, JobsView } from '../api.js';
+import { lineOf } from './content.js';
+
+/** Jobs on a page. */
+const PAGE = 50;
+/** Characters of an error in a list. */
+const MOST_ERROR = 300;
+
+export async function jobsView(engine: Engine, parameters: JobsParameters): Promise<JobsView> {
+  const { queue, cursor } = parameters;
+  const state = checkOneOf(parameters.state, 'state', STATES);
+  const page = await listMatching(engine, queue, state, filterOf(parameters, [state]), {
+    limit: PAGE,
+    cursor: checkCursor(cursor),
+  });
+  return {
+    now: engine.store.now(),
+    jobs: page.jobs.map(rowOf),
+    ...(page.cursor === undefined ? {} : { cursor: page.cursor }),
+  };
+}
+
+/** The filter of the page, checked; `states` are those that it may name. */
+export function filterOf(asked: JobFilter, states: readonly State[]): ResolvedFilter {
+  const { state, id, text, group, after, before } = asked;
+  const filter: Filter = {
+    ...{ state, ...(given(id) ? { id } : {}), ...(given(text) ? { text } : {}), ...(given(group) ? { group } : {}) },
+    ...(given(after) ? { after: timeOf(after, 'after') } : {}),
+    ...(given(before) ? { before: timeOf(before, 'before') } : {}),
+  };
+  return resolveFilter(filter, states, 'filter');
+}
+
+function given(text: string | undefined): text is string {
+  return text !== undefined && text !== '';
+}
+
+function timeOf(text: string, what: string): Date {
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime())) throw new CroreError('BAD_OPTION', `${what}: '${text.slice(0, 40)}' is not a time`);
+  return time;
+}
+
+export function rowOf(job: Job): JobRow {
+  return {
+    ...headOf(job),
+    payload: lineOf(job.payload),
+    ...(job.error === undefined ? {} : { error: cut(job.error) }),
+  };
+}
+
+/** What a row and the page of a job have in common. */
+export function headOf(job: Job): Omit<JobRow, 'payload' | 'error'> {
+  const { queue, id, state, attempt, crashes, priority, createdAt, spec } = job;
+  const { runAt, startedAt, finishedAt, worker } = job;
+  return {
+    ...{ queue, id, state, attempt, maxAttempts: spec.attempts, crashes, priority, createdAt },
+    ...(spec.group === undefined ? {} : { group: spec.group }),
+    ...(runAt === undefined ? {} : { runAt }),
+    ...(startedAt === undefined ? {} : { startedAt }),
+    ...(finishedAt === undefined ? {} : { finishedAt }),
+    ...(worker === undefined ? {} : { worker }),
+    ...(job.progress === undefined ? {} : { progress: JSON.parse(job.progress) as unknown }),
+  };
+}
+
+function cut(text: string): string {
+  return text.length > MOST_ERROR ? `${text.slice(0, MOST_ERROR)}…` : text;
+}

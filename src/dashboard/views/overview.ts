@@ -1,0 +1,69 @@
+import type { Engine } from '../../engine/engine.js';
+import { STATES } from '../../job/job.js';
+import type { Counts } from '../../store/store.js';
+import type { OverviewParameters, OverviewView, QueueView } from '../api.js';
+import { attentionTo, ofQueue } from './attention.js';
+import type { Glance, QueueBoard } from './queue-board.js';
+import { schedulesOf } from './schedules.js';
+import { workersOf } from './workers.js';
+
+/** Queues on a page. */
+const PAGE = 50;
+/** How long an answer waits for a look at all queues, in milliseconds. */
+const PATIENCE = 40;
+
+export async function overview(
+  engine: Engine,
+  board: QueueBoard,
+  { search = '', after }: OverviewParameters,
+): Promise<OverviewView> {
+  const names = await board.names();
+  const wanted = search.toLowerCase();
+  const matching = wanted === '' ? names : names.filter((name) => name.toLowerCase().includes(wanted));
+  const from = after === undefined ? 0 : firstAfter(matching, after);
+  const page = matching.slice(from, from + PAGE);
+  const [queues, glances] = await Promise.all([board.rows(page), board.glances(PATIENCE)]);
+  return {
+    now: engine.store.now(),
+    attention: attentionTo(glances, engine.store.warnings),
+    queues,
+    total: names.length,
+    matching: matching.length,
+    more: from + PAGE < matching.length,
+    counts: sumOf(glances),
+    counted: glances.length,
+  };
+}
+
+/** Names are sorted, but by code units on one store and by bytes on another: looking through them all is safe. */
+function firstAfter(names: readonly string[], after: string): number {
+  const found = names.indexOf(after);
+  if (found >= 0) return found + 1;
+  const next = names.findIndex((name) => name > after);
+  return next < 0 ? names.length : next;
+}
+
+function sumOf(glances: readonly Glance[]): Counts {
+  const sum = Object.fromEntries(STATES.map((state) => [state, 0])) as Counts;
+  for (const { counts } of glances) for (const state of STATES) sum[state] += counts[state];
+  return sum;
+}
+
+export async function queueView(engine: Engine, board: QueueBoard, name: string): Promise<QueueView> {
+  const [names, queue, workers, schedules] = await Promise.all([
+    board.names(),
+    board.row(name),
+    workersOf(engine, name),
+    schedulesOf(engine, name),
+  ]);
+  const { oldest, counts, paused, limits } = queue;
+  const glance = { queue: name, at: 0, counts, paused, limits, workers: queue.workers, oldest, newlyDead: 0 };
+  return {
+    now: engine.store.now(),
+    known: names.includes(name),
+    queue,
+    attention: ofQueue(glance),
+    workers,
+    schedules,
+  };
+}

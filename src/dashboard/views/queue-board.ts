@@ -1,0 +1,168 @@
+import type { Engine } from '../../engine/engine.js';
+import { type Interval, intervalAt } from '../../store/history.js';
+import type { Counts, QueueLimits } from '../../store/store.js';
+import type { QueueRow } from '../api.js';
+
+/** Queues that are looked at together. */
+const TOGETHER = 50;
+/** For how long, in milliseconds, what was seen of a queue is good enough to be shown, and the list of names. */
+const FRESH = 400;
+/** A look at all queues begins at most this often, and takes at most one part in this many of the time. */
+const PASS_EVERY = 3_000;
+const PASS_SHARE = 10;
+const MINUTE = 60_000;
+const MINUTES = 60;
+
+/** What the board knows of a queue. */
+export interface Glance {
+  queue: string;
+  at: number;
+  counts: Counts;
+  paused: boolean;
+  limits: QueueLimits;
+  /** Sessions of workers; only looked up where jobs are ready. */
+  workers: number;
+  /** How long the next job has been ready. */
+  oldest?: number;
+  /** The same at the previous look, if that found one. */
+  oldestBefore?: number;
+  /** Jobs that became dead in the last ten minutes; only looked up where some are. */
+  newlyDead: number;
+}
+
+/**
+ * Looks at the queues while somebody watches: at those of a page when they are asked for, and at all of them from time to time, in
+ * steps, so that ten thousand queues neither delay an answer nor keep the store busy.
+ */
+export class QueueBoard {
+  readonly #glances = new Map<string, Glance>();
+  #names: { at: number; found: Promise<string[]> } | undefined;
+  #pass: Promise<void> | undefined;
+  #passAt = 0;
+
+  constructor(private readonly engine: Engine) {}
+
+  names(): Promise<string[]> {
+    const now = performance.now();
+    if (this.#names && now - this.#names.at < FRESH) return this.#names.found;
+    const found = this.engine.store.queues();
+    const entry = { at: now, found };
+    this.#names = entry;
+    found.catch(() => {
+      if (this.#names === entry) this.#names = undefined;
+    });
+    return found;
+  }
+
+  /** What is known of all queues; begins another look at them if the last one is old, and waits for it a little. */
+  async glances(patience: number): Promise<Glance[]> {
+    const names = await this.names();
+    if (performance.now() > this.#passAt) this.#pass ??= this.#lookAtAll(names);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, patience);
+    });
+    await Promise.race([this.#pass, late]).finally(() => clearTimeout(timer));
+    return names.flatMap((name) => this.#glances.get(name) ?? []);
+  }
+
+  /** Rows for these queues, as they are now. */
+  async rows(names: readonly string[]): Promise<QueueRow[]> {
+    const rows: QueueRow[] = [];
+    for (let i = 0; i < names.length; i += TOGETHER)
+      rows.push(...(await Promise.all(names.slice(i, i + TOGETHER).map((name) => this.row(name)))));
+    return rows;
+  }
+
+  async row(queue: string): Promise<QueueRow> {
+    const { store } = this.engine;
+    const [glance, workers, hour] = await Promise.all([
+      this.#look(queue),
+      store.workers(queue),
+      store.history?.read(queue, 'hour'),
+    ]);
+    const { counts, paused, limits, oldest } = glance;
+    const now = store.now();
+    const rate = (what: 'added' | 'done' | 'failed') => (hour ? ratePerSecond(hour, what, now) : 0);
+    return {
+      name: queue,
+      counts,
+      ...(oldest === undefined ? {} : { oldest }),
+      rateIn: rate('added'),
+      rateOut: rate('done'),
+      rateFailed: rate('failed'),
+      workers: workers.length,
+      paused,
+      limits,
+      ...(hour ? { doneByMinute: byMinute(hour, now) } : {}),
+    };
+  }
+
+  async #lookAtAll(names: readonly string[]): Promise<void> {
+    const began = performance.now();
+    try {
+      for (let i = 0; i < names.length; i += TOGETHER) {
+        await Promise.all(names.slice(i, i + TOGETHER).map((name) => this.#look(name)));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const known = new Set(names);
+      for (const name of this.#glances.keys()) if (!known.has(name)) this.#glances.delete(name);
+    } finally {
+      const took = performance.now() - began;
+      this.#passAt = performance.now() + Math.max(PASS_EVERY, PASS_SHARE * took);
+      this.#pass = undefined;
+    }
+  }
+
+  async #look(queue: string): Promise<Glance> {
+    const known = this.#glances.get(queue);
+    if (known && performance.now() - known.at < FRESH) return known;
+    const { store } = this.engine;
+    const [counts, { paused, limits }] = await Promise.all([store.count(queue), store.settings(queue)]);
+    const [oldest, workers] =
+      counts.ready > 0 ? await Promise.all([this.#oldest(queue), store.workers(queue)]) : [undefined, []];
+    const newlyDead = counts.dead > 0 ? await this.#newlyDead(queue) : 0;
+    const glance: Glance = {
+      ...{ queue, at: performance.now(), counts, paused, limits, workers: workers.length, newlyDead },
+      ...(oldest === undefined ? {} : { oldest }),
+      ...(known?.oldest === undefined ? {} : { oldestBefore: known.oldest }),
+    };
+    this.#glances.set(queue, glance);
+    return glance;
+  }
+
+  /** Undefined if the first entry is a raw task, whose age nobody knows. */
+  async #oldest(queue: string): Promise<number | undefined> {
+    const { store } = this.engine;
+    const [first] = (await store.list(queue, { state: 'ready', limit: 1 })).jobs;
+    return first && Math.max(0, store.now() - (first.runAt ?? first.createdAt));
+  }
+
+  async #newlyDead(queue: string): Promise<number> {
+    const { store } = this.engine;
+    const since = store.now() - 10 * MINUTE;
+    const hour = (await store.history?.read(queue, 'hour')) ?? [];
+    return hour.filter(({ at }) => at >= since).reduce((sum, { dead }) => sum + dead, 0);
+  }
+}
+
+/** Per second over the last minute: all of the current interval, and as much of the one before as belongs to that minute. */
+function ratePerSecond(hour: readonly Interval[], what: 'added' | 'done' | 'failed', now: number): number {
+  const current = intervalAt('hour', now) * MINUTE;
+  const share = 1 - (now - current) / MINUTE;
+  const sum = hour.reduce((total, one) => {
+    if (one.at === current) return total + one[what];
+    return one.at === current - MINUTE ? total + one[what] * share : total;
+  }, 0);
+  return Math.round((sum / 60) * 1_000) / 1_000;
+}
+
+function byMinute(hour: readonly Interval[], now: number): number[] {
+  const last = intervalAt('hour', now);
+  const counts = new Array<number>(MINUTES).fill(0);
+  for (const { at, done } of hour) {
+    const place = MINUTES - 1 - (last - at / MINUTE);
+    if (place >= 0 && place < MINUTES) counts[place] = done;
+  }
+  return counts;
+}

@@ -1,0 +1,98 @@
+import type { Engine } from '../../engine/engine.js';
+import { isTerminal, type Job } from '../../job/job.js';
+import type { Counts, QueueLimits, Rate, WorkerInfo } from '../../store/store.js';
+
+/** Ready jobs that are looked through for the place of one. */
+const MOST_AHEAD = 500;
+/** Active jobs that are looked through for those of a group. */
+const MOST_ACTIVE = 500;
+
+/** What is known of the queue of a job. */
+interface Situation {
+  counts: Counts;
+  paused: boolean;
+  limits: QueueLimits;
+  workers: readonly WorkerInfo[];
+}
+
+/** Why a job is not running now, in words; several reasons may hold at once. Empty if it runs or has ended. */
+export async function reasonsOf(engine: Engine, job: Job, openNeeds: number): Promise<string[]> {
+  if (isTerminal(job.state) || job.state === 'active') return [];
+  const { store } = engine;
+  const [counts, { paused, limits }, workers] = await Promise.all([
+    store.count(job.queue),
+    store.settings(job.queue),
+    store.workers(job.queue),
+  ]);
+  const situation = { counts, paused, limits, workers };
+  const queueReasons = [...(paused ? ['The queue is paused.'] : []), ...(workers.length === 0 ? [NO_WORKER] : [])];
+  if (job.state === 'blocked') return [blockedBy(openNeeds), ...queueReasons];
+  if (job.state === 'scheduled') return [dueAt(job), ...queueReasons];
+  return queueReasons.length > 0 ? queueReasons : readyReasons(engine, job, situation);
+}
+
+const NO_WORKER = 'No worker serves the queue: start one with queue.work() or `crore work`.';
+
+function blockedBy(openNeeds: number): string {
+  return `It waits for ${openNeeds === 1 ? 'one job that has' : `${openNeeds} jobs that have`} not ended.`;
+}
+
+function dueAt({ attempt, runAt, spec, error }: Job): string {
+  const due = `${new Date(runAt ?? 0).toISOString().replace('T', ' ').slice(0, 19)} UTC`;
+  if (attempt === 0 || error === undefined) return `It is not due before ${due}.`;
+  return `Attempt ${attempt} of ${spec.attempts} failed; the next one is due at ${due}.`;
+}
+
+async function readyReasons(engine: Engine, job: Job, situation: Situation): Promise<string[]> {
+  const { counts, limits, workers } = situation;
+  const found: string[] = [];
+  if (limits.concurrency !== undefined && counts.active >= limits.concurrency)
+    found.push(`The queue is at its limit of ${limits.concurrency} running at once.`);
+  if (limits.rate) found.push(`The queue starts at most ${rateText(limits.rate)}.`);
+  if (job.spec.group !== undefined) found.push(...(await groupReasons(engine, job, limits)));
+  const slots = slotsOf(workers);
+  if (slots !== undefined && counts.active >= slots)
+    found.push(`All ${slots} slots of the ${workers.length} workers of the queue are taken.`);
+  const ahead = await aheadOf(engine, job);
+  if (ahead !== 0) found.push(ahead === undefined ? manyAhead(counts.ready) : `${ahead} ready jobs are ahead of it.`);
+  if (job.crashes > 0)
+    found.push('A worker was lost with it, so it runs alone, when a worker has nothing else in hand.');
+  return found.length > 0 ? found : ['Nothing holds it back: a worker should claim it within a moment.'];
+}
+
+function manyAhead(ready: number): string {
+  return `More than ${MOST_AHEAD} of the ${ready} ready jobs are ahead of it.`;
+}
+
+async function groupReasons({ store }: Engine, job: Job, { group }: QueueLimits): Promise<string[]> {
+  const found: string[] = [];
+  if (group?.rate) found.push(`Its group starts at most ${rateText(group.rate)}.`);
+  if (group?.concurrency === undefined) return found;
+  const { jobs } = await store.list(job.queue, { state: 'active', limit: MOST_ACTIVE });
+  const running = jobs.filter(({ spec }) => spec.group === job.spec.group).length;
+  if (running >= group.concurrency) found.push(`Its group is at its limit of ${group.concurrency} running at once.`);
+  return found;
+}
+
+function rateText({ count, per }: Rate): string {
+  return `${count} per ${per % 1_000 === 0 ? `${per / 1_000} s` : `${per} ms`}`;
+}
+
+/** Undefined if a worker does not say how many jobs it runs at once. */
+function slotsOf(workers: readonly WorkerInfo[]): number | undefined {
+  let slots = 0;
+  for (const { info } of workers) {
+    const concurrency = /"concurrency":(\d+)/.exec(info)?.[1];
+    if (concurrency === undefined) return undefined;
+    slots += Number(concurrency);
+  }
+  return slots;
+}
+
+/** How many ready jobs will be claimed before this one; undefined if more than are looked through. */
+async function aheadOf({ store }: Engine, job: Job): Promise<number | undefined> {
+  const { jobs } = await store.list(job.queue, { state: 'ready', limit: MOST_AHEAD });
+  const place = jobs.findIndex(({ id }) => id === job.id);
+  if (place >= 0) return place;
+  return jobs.length < MOST_AHEAD ? 0 : undefined;
+}

@@ -1,0 +1,67 @@
+import { attemptsOf } from '../../handle.js';
+import { type Attempt, type ManualAction, readActions } from '../../job/attempt.js';
+import type { Job } from '../../job/job.js';
+import type { StoryEvent } from '../api.js';
+
+/** Everything that is known to have happened to a job, oldest first. */
+export function storyOf(job: Job): StoryEvent[] {
+  const attempts = attemptsOf(job);
+  const happened = [...attempts.map(attemptEvent), ...readActions(job.attempts ?? '').map(actionEvent)];
+  happened.sort((a, b) => (a.until ?? a.at) - (b.until ?? b.at));
+  return [
+    { kind: 'added', text: 'Added', at: job.createdAt },
+    ...earlierAttempts(job, attempts),
+    ...withWaits(job, [...happened, ...present(job)]),
+  ];
+}
+
+/** The history is bounded: the first attempts of a job that failed often are gone. */
+function earlierAttempts(job: Job, attempts: readonly Attempt[]): StoryEvent[] {
+  const [first] = attempts;
+  if (!first || first.attempt <= 1) return [];
+  const text = `Attempts before number ${first.attempt} are no longer kept`;
+  return [{ kind: 'action', text, at: job.createdAt, tone: 'warn' }];
+}
+
+const OUTCOMES = { done: 'succeeded', failed: 'failed', crashed: 'ended with its worker' } as const;
+const TONES = { done: 'good', failed: 'bad', crashed: 'bad' } as const;
+
+function attemptEvent(attempt: Attempt): StoryEvent {
+  const { startedAt, endedAt, outcome } = attempt;
+  const text = `Attempt ${attempt.attempt} ${OUTCOMES[outcome]}`;
+  return { kind: 'attempt', text, at: startedAt ?? endedAt, until: endedAt, attempt, tone: TONES[outcome] };
+}
+
+function actionEvent({ action, at, by }: ManualAction): StoryEvent {
+  return { kind: 'action', text: `${action === 'retried' ? 'Retried' : 'Cancelled'} by ${by}`, at, tone: 'warn' };
+}
+
+/** What it does now, or how it ended. */
+function present(job: Job): StoryEvent[] {
+  const { state, startedAt, finishedAt, runAt, error } = job;
+  if (state === 'active')
+    return [{ kind: 'running', text: `Attempt ${job.attempt} is running`, at: startedAt ?? job.createdAt }];
+  if (state === 'scheduled') return [{ kind: 'next', text: 'Due', at: runAt ?? job.createdAt }];
+  if (finishedAt === undefined) return [];
+  if (state === 'dead') return [{ kind: 'ended', text: `Dead: ${error ?? ''}`, at: finishedAt, tone: 'bad' }];
+  if (state === 'cancelled') return [{ kind: 'ended', text: cancelled(error), at: finishedAt, tone: 'warn' }];
+  return [{ kind: 'ended', text: 'Done', at: finishedAt, tone: 'good' }];
+}
+
+function cancelled(error: string | undefined): string {
+  return error === undefined || error === 'cancelled' ? 'Cancelled' : `Cancelled: ${error}`;
+}
+
+/** Between the end of one thing and the beginning of the next, the job waited. */
+function withWaits(job: Job, events: readonly StoryEvent[]): StoryEvent[] {
+  let since = job.createdAt;
+  const all: StoryEvent[] = [];
+  for (const event of events) {
+    const waits = (event.kind === 'attempt' || event.kind === 'running') && event.at > since;
+    if (waits) all.push({ kind: 'waited', text: 'Waited', at: since, until: event.at });
+    all.push(event);
+    since = Math.max(since, event.until ?? event.at);
+  }
+  if (job.state === 'ready' || job.state === 'blocked') all.push({ kind: 'waited', text: 'Waits', at: since });
+  return all;
+}
