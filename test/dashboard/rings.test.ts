@@ -131,14 +131,23 @@ describe('what a ring tells about itself on Redis', () => {
     expect(await redis.client.keys('*')).toEqual(['w:list']);
   });
 
-  it('leaves only the registry when it is over, and never touches a key of another type', async () => {
-    await redis.client.rpush('t:list', 'a');
-    await redis.client.set('t:lock-holder:a', 'somebody else');
-    expect(await run(['-u', redis.url, '-k', 't', '-q', '--rest', '1', 'echo', '{}'])).toMatchObject({ code: 0 });
-    expect(await redis.client.get('t:lock-holder:a')).toBe('somebody else');
+  it('leaves only the registry when it is over', async () => {
     await redis.client.rpush('u:list', 'a');
     await run(['-u', redis.url, '-k', 'u', '-q', 'true']);
-    expect(await redis.client.keys('u:*')).toEqual(['u:list']);
+    expect((await redis.client.keys('*')).sort()).toEqual(['crore:rings', 'u:list', 'w:list']);
+  });
+
+  it('is written without another round trip: the commands of the ring do not wait for it', async () => {
+    await redis.client.rpush('x:list', 'a');
+    await redis.client.config('RESETSTAT');
+    await run(['-u', redis.url, '-k', 'x', '-q', 'true']);
+    // take, release and the registry, once in a minute
+    expect(await redis.calls('eval')).toBe(3);
+    const ring = await openRing(redis.url, { prefix: 'x' });
+    await redis.client.config('RESETSTAT');
+    for (let i = 0; i < 5; i++) await (await ring.take())!.release();
+    expect([await redis.calls('eval'), await redis.calls('zadd')]).toEqual([11, 1]);
+    await ring.close();
   });
 
   it('lists at most a thousand rings, the latest, and none of a month ago', async () => {

@@ -5,7 +5,7 @@ import { openJournal } from '../../flow/journal/open.js';
 import { loadGraph } from '../../flow/journal/stored-graph.js';
 import { exportGraph } from '../../flow/report/graph-export.js';
 import { reportOf } from '../../flow/report/node-events.js';
-import { nodeStates } from '../../flow/report/node-states.js';
+import { endedNodes, nodeStates } from '../../flow/report/node-states.js';
 import { hideFromProcessList, mustExist, storeUrl } from '../action.js';
 import { parse, program } from '../program.js';
 import { runGraph } from './run.js';
@@ -91,8 +91,8 @@ async function draw(id: string, file: string, options: Options): Promise<void> {
   await withJournal(options, async (journal) => {
     const info = await mustGet(journal, id);
     const graph = await loadGraph(journal, info);
-    const ends = new Map((await journal.ends(id)).map((end) => [end.id, end]));
-    writeFileSync(file, await exportGraph(graph, nodeStates(graph, { ends }), file));
+    const ended = endedNodes(graph, await journal.ends(id));
+    writeFileSync(file, await exportGraph(graph, nodeStates(graph, { ended }), file));
   });
 }
 

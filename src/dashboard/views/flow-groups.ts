@@ -50,10 +50,10 @@ function addTo(group: FlowNode, { watched, states }: NodeFacts, node: number): v
   const state = STATE_NAMES[states[node]!]!;
   group.size!++;
   group.counts![state] = (group.counts![state] ?? 0) + 1;
-  const end = watched.ends.get(watched.graph.ids[node]!);
-  if (!end) return;
-  const last = Math.max(end.start + end.seconds * 1_000, lastOf(group) ?? 0);
-  group.start = Math.min(end.start, group.start ?? end.start);
+  if (watched.ended[node] === 0) return;
+  const start = watched.starts[node]!;
+  const last = Math.max(start + watched.seconds[node]! * 1_000, lastOf(group) ?? 0);
+  group.start = Math.min(start, group.start ?? start);
   group.seconds = (last - group.start) / 1_000;
 }
 

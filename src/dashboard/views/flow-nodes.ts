@@ -29,18 +29,17 @@ export function factsOf(watched: WatchedGraph, flow: WatchedFlow, reported: read
     if (!known || (one.start ?? Number.POSITIVE_INFINITY) < (known.start ?? 0)) running.set(node, one);
   }
   const over = !flow.held && flow.info.state !== 'running';
-  const states = nodeStates(watched.graph, { ends: watched.ends, running: running.keys(), over });
+  const states = nodeStates(watched.graph, { ended: watched.ended, running: running.keys(), over });
   // Cached nodes have no recorded end; a flow that is done shows that they are.
   if (over && flow.info.state === 'done') states.fill(STATE_NAMES.indexOf('done'));
   return { watched, states, running, runningParts };
 }
 
 export function countStates(states: Uint8Array): Counts {
+  const sums = new Uint32Array(STATE_NAMES.length);
+  for (const state of states) sums[state]!++;
   const counts: Counts = {};
-  for (const state of states) {
-    const name = STATE_NAMES[state]!;
-    counts[name] = (counts[name] ?? 0) + 1;
-  }
+  for (const [state, name] of STATE_NAMES.entries()) if (sums[state]! > 0) counts[name] = sums[state]!;
   return counts;
 }
 
@@ -62,7 +61,7 @@ export class NodeWriter {
       layer,
       work: workText(watched.graph.specs[node]!.work),
     };
-    const end = watched.ends.get(id);
+    const end = watched.ends.get(node);
     const now = running.get(node);
     if (isEnd(states[node]!) && end) {
       Object.assign(shown, { start: end.start, seconds: end.seconds, attempts: end.attempts, exit: end.exit });
@@ -110,9 +109,7 @@ function workText(work: Work): string {
 
 /** The nodes of the longest chain, by what they took. */
 export function criticalNodes({ watched }: NodeFacts): number[] {
-  const seconds = new Float64Array(watched.graph.ids.length);
-  for (const [id, end] of watched.ends) seconds[watched.graph.index.get(id)!] = end.seconds;
-  return longestChain(watched.graph, seconds);
+  return longestChain(watched.graph, watched.seconds);
 }
 
 export type Picture = Pick<FlowView, 'nodes' | 'edges' | 'criticalPath' | 'edgesLeftOut'>;

@@ -1,5 +1,5 @@
 import type { Graph } from '../../flow/graph/graph.js';
-import type { NodeEnd } from '../../flow/graph/node-spec.js';
+import { DONE, FAILED, type NodeEnd } from '../../flow/graph/node-spec.js';
 import type { Journal } from '../../flow/journal/journal.js';
 import { sketchGraph } from '../../flow/journal/stored-graph.js';
 import { layersOf } from '../../flow/report/layers.js';
@@ -19,8 +19,12 @@ export interface PartCounts {
 
 /** A flow somebody looks at: its graph, and the ends read so far; only new ends are read again. */
 export class WatchedGraph {
-  readonly ends = new Map<string, EndShown>();
-  /** By node. */
+  /** By node, as everything here. */
+  readonly ends = new Map<number, EndShown>();
+  /** The same by node, for passes over all of them: the state, the start, and the seconds. */
+  readonly ended: Uint8Array;
+  readonly starts: Float64Array;
+  readonly seconds: Float64Array;
   readonly parts = new Map<number, PartCounts>();
   readonly #failedParts = new Set<string>();
   #position = 0;
@@ -31,7 +35,12 @@ export class WatchedGraph {
     readonly id: string,
     readonly graph: Graph,
     readonly layers: Int32Array,
-  ) {}
+  ) {
+    const size = graph.ids.length;
+    this.ended = new Uint8Array(size);
+    this.starts = new Float64Array(size);
+    this.seconds = new Float64Array(size);
+  }
 
   /** Throws if the stored text is no graph. */
   static from(id: string, definition: string): WatchedGraph {
@@ -72,8 +81,15 @@ export class WatchedGraph {
   }
 
   #add({ id, state, attempts, start, seconds, exit, error, output }: NodeEnd): void {
-    if (this.graph.index.has(id)) this.ends.set(id, { id, state, attempts, start, seconds, exit, error, output });
-    else this.#addPart(id, state);
+    const node = this.graph.index.get(id);
+    if (node === undefined) {
+      this.#addPart(id, state);
+      return;
+    }
+    this.ends.set(node, { id, state, attempts, start, seconds, exit, error, output });
+    this.ended[node] = state === 'done' ? DONE : FAILED;
+    this.starts[node] = start;
+    this.seconds[node] = seconds;
   }
 
   /** A part that failed may be done when the flow is resumed. */

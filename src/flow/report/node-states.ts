@@ -2,8 +2,8 @@ import type { Graph } from '../graph/graph.js';
 import { BLOCKED, CANCELLED, DONE, FAILED, isEnd, type NodeEnd, READY, RUNNING, SKIPPED } from '../graph/node-spec.js';
 
 export interface KnownStates {
-  /** The latest end of each node, by id. */
-  ends: ReadonlyMap<string, Pick<NodeEnd, 'state'>>;
+  /** By node: `DONE` or `FAILED` if its end is recorded, else `BLOCKED`. */
+  ended: Uint8Array;
   /** Nodes that run now. */
   running?: Iterable<number>;
   /** The flow has ended: nodes that have not are cancelled. */
@@ -11,16 +11,22 @@ export interface KnownStates {
 }
 
 /** The node states that follow from the recorded ends. */
-export function nodeStates(graph: Graph, { ends, running = [], over = false }: KnownStates): Uint8Array {
-  const states = new Uint8Array(graph.ids.length);
-  graph.ids.forEach((id, node) => {
-    const end = ends.get(id);
-    if (end) states[node] = end.state === 'done' ? DONE : FAILED;
-  });
+export function nodeStates(graph: Graph, { ended, running = [], over = false }: KnownStates): Uint8Array {
+  const states = Uint8Array.from(ended);
   for (const node of running) if (!isEnd(states[node]!)) states[node] = RUNNING;
   inferDone(graph, states);
   for (const node of graph.order) if (states[node] === BLOCKED) states[node] = stateOf(graph, states, node, over);
   return states;
+}
+
+/** The ends as `nodeStates` wants them; for the same node, the latest counts. */
+export function endedNodes(graph: Graph, ends: readonly NodeEnd[]): Uint8Array {
+  const ended = new Uint8Array(graph.ids.length);
+  for (const { id, state } of ends) {
+    const node = graph.index.get(id);
+    if (node !== undefined) ended[node] = state === 'done' ? DONE : FAILED;
+  }
+  return ended;
 }
 
 /** The end of a cached node is not recorded: that a node which needs its success has started shows that it is done. */

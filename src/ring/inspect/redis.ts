@@ -1,3 +1,4 @@
+import type { HolderText } from '../redis/announcer.js';
 import type { Link } from '../redis/connection.js';
 import { keysOf, RINGS, type RingKeys } from '../redis/keys.js';
 import type { Reply } from '../redis/resp.js';
@@ -69,9 +70,9 @@ export class RedisInspector implements RingInspector {
     const rows = reply.flat() as Buffer[]; // the client for Sentinel and Cluster returns pairs
     const known = new Map<string, KnownRing>();
     for (let i = 0; i < rows.length; i += 2) {
-      const [list, lockStart] = parse(rows[i]!);
-      if (list && lockStart && !known.has(list))
-        known.set(list, { keys: keysOf(list, lockStart), seen: Number(String(rows[i + 1])) });
+      const ring = parse(rows[i]!);
+      if (isRing(ring) && !known.has(ring[0]))
+        known.set(ring[0], { keys: keysOf(...ring), seen: Number(String(rows[i + 1])) });
     }
     return known;
   }
@@ -112,16 +113,15 @@ export class RedisInspector implements RingInspector {
 
   /** What is said about another token is out of date. */
   private async holder(keys: RingKeys, item: Buffer, token: Buffer): Promise<InspectedHolder> {
-    const asked = ['token', 'host', 'pid', 'since', 'resting'];
-    const [left, said] = await Promise.all([
+    const [left, text] = await Promise.all([
       this.call('PTTL', keys.lock(item)),
-      this.call('HMGET', keys.holder(item), ...asked).catch(() => []),
+      this.call('GET', keys.holder(item)).catch(() => null),
     ]);
     const holder = { token, until: Date.now() + Math.max(0, Number(left)) };
-    const [of, host, pid, since, resting] = said as (Buffer | null)[];
-    if (!of?.equals(token)) return holder;
-    const known = { host: String(host), pid: Number(pid), since: Number(since) };
-    return { ...holder, ...known, ...(String(resting) === '1' ? { resting: true } : {}) };
+    const said = parse(text) as Partial<HolderText> | undefined;
+    if (said?.token !== token.toString('hex')) return holder;
+    const { host, pid, since, resting } = said;
+    return { ...holder, host, pid, since, ...(resting ? { resting } : {}) };
   }
 
   private call(...args: (string | Buffer)[]): Promise<Reply> {
@@ -129,13 +129,16 @@ export class RedisInspector implements RingInspector {
   }
 }
 
-function parse(member: Buffer): [list?: string, lockStart?: string] {
+function parse(text: Reply): unknown {
   try {
-    const value: unknown = JSON.parse(member.toString());
-    return Array.isArray(value) && value.every((part) => typeof part === 'string') ? (value as [string, string]) : [];
+    return JSON.parse(String(text));
   } catch {
-    return [];
+    return undefined;
   }
+}
+
+function isRing(value: unknown): value is [list: string, lockStart: string] {
+  return Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === 'string');
 }
 
 /** Equal items share one lock. */

@@ -5,10 +5,18 @@ import { REGISTER } from './scripts.js';
 
 /** How often a process says that a ring is in use, in milliseconds. */
 const EVERY = 60_000;
-/** A longer time limit than that of any other call, so that a slow answer never breaks the connection of those. */
-const WITHIN = 60_000;
 /** A ring that nobody has used for this many milliseconds is dropped from the registry, and so are the oldest of too many. */
 const [KEPT, MOST] = [30 * 24 * 3_600_000, 1_000];
+
+/** What a holder says about itself, as JSON. */
+export interface HolderText {
+  /** In hexadecimal. */
+  token: string;
+  host: string;
+  pid: number;
+  since: number | undefined;
+  resting: boolean;
+}
 
 /**
  * Tells people who look on which rings there are and who holds what. Nothing waits for its commands and nothing depends
@@ -56,17 +64,16 @@ export class Announcer {
     this.closed = true;
   }
 
-  /** A hash, so that it could never overwrite or pass for a lock, whatever names rings and locks have. */
+  /** It expires with the lock that it is about; a reader compares the tokens. */
   private async describe({ item, token }: LockedItem, ms: number, resting: boolean): Promise<void> {
-    const key = this.keys.holder(item);
-    const since = String(this.since.get(token.toString('latin1')) ?? Date.now());
+    const since = this.since.get(token.toString('latin1'));
     this.host ??= (await import('node:os')).hostname();
-    const fields = ['token', token, 'host', this.host, 'pid', String(process.pid), 'since', since];
-    this.send(['HSET', key, ...fields, 'resting', resting ? '1' : '0']);
-    this.send(['PEXPIRE', key, String(Math.round(ms))]);
+    if (!resting && !this.since.has(token.toString('latin1'))) return; // released meanwhile
+    const holder: HolderText = { token: token.toString('hex'), host: this.host, pid: process.pid, since, resting };
+    this.send(['SET', this.keys.holder(item), JSON.stringify(holder), 'PX', String(Math.round(ms))]);
   }
 
   private send(args: readonly (string | Buffer)[]): void {
-    if (!this.closed) this.link.call(args, WITHIN).catch(() => {});
+    if (!this.closed) this.link.post(args);
   }
 }

@@ -61,6 +61,11 @@ class ClientLink implements Link {
     }
   }
 
+  post(args: readonly (string | Buffer)[]): void {
+    const [command, ...rest] = args;
+    if (this.client.status === 'ready') this.client.callBuffer(String(command), rest).catch(() => {});
+  }
+
   close(): void {
     this.client.disconnect();
   }

@@ -7,6 +7,8 @@ import { Decoder, encode, type Reply, ServerError } from './resp.js';
 /** Anything that sends commands to Redis: our own socket, or a full client for Sentinel and Cluster. */
 export interface Link {
   call(args: readonly (string | Buffer)[], within: number): Promise<Reply>;
+  /** Sends a command whose reply nobody needs, behind those sent before; nothing happens without a connection. */
+  post(args: readonly (string | Buffer)[]): void;
   close(): void;
 }
 
@@ -36,6 +38,13 @@ export class Connection implements Link {
     const reply = await this.send(args, Math.max(1, late - now()));
     if (reply instanceof ServerError) throw serverFailure(this.target.shown, reply);
     return reply;
+  }
+
+  /** Without a time limit: it must not break the connection under others, nor open one. */
+  post(args: readonly (string | Buffer)[]): void {
+    if (!this.socket || this.opening) return;
+    this.pending.push({ resolve: ignore, reject: ignore, timer: undefined });
+    this.socket.write(encode(args));
   }
 
   close(): void {
@@ -108,6 +117,8 @@ export class Connection implements Link {
     }
   }
 }
+
+function ignore(): void {}
 
 /** The caller that started the connection may have a longer timeout than one that joins. */
 async function inTime(opening: Promise<void>, within: number, shown: string): Promise<void> {

@@ -10,6 +10,8 @@ export interface RingKeys {
 
 /** Rings that are in use, by the time they were last seen: see `REGISTER`. */
 export const RINGS = 'crore:rings';
+/** Not below the ring's own prefix: whatever a lock is called there, it cannot be the name of a lock. */
+const HOLDERS = 'crore:ring-holder:';
 
 export function ringKeys(prefix: string, lockName: string): RingKeys {
   const start = prefix === '' || prefix.endsWith(':') ? prefix : `${prefix}:`;
@@ -18,7 +20,7 @@ export function ringKeys(prefix: string, lockName: string): RingKeys {
 
 export function keysOf(list: string, lockStart: string): RingKeys {
   const head = Buffer.from(lockStart);
-  const holderHead = Buffer.from(`${lockStart.slice(0, -1)}-holder:`);
+  const holderHead = Buffer.from(`${HOLDERS}${lockStart}`);
   return {
     list,
     lockStart,

@@ -33,15 +33,21 @@ export function Gantt({ view, marked, chosen, wanted, index, onChoose }: Picture
   const scale = scaleOf(nodes, running ? now.value : 0, Math.max(100, size.width - names - BESIDE) * zoom);
   const first = Math.max(0, Math.floor(scroll.top / ROW) - AHEAD);
   const last = Math.min(rows.length, Math.ceil((scroll.top + size.height) / ROW) + AHEAD);
+  /** Scrolls to where a row begins, in time too. */
+  const show = (row: number, width: number, top?: number) => {
+    const start = nodes[rows[row] ?? -1]?.start ?? scale.from;
+    const left = ((start - scale.from) / (scale.until - scale.from)) * width - size.width / 10;
+    place.current?.scrollTo(top === undefined ? { left } : { left, top });
+  };
   useEffect(() => {
     const row = wanted ? rows.indexOf(index.get(wanted.key) ?? -1) : -1;
-    if (row >= 0) place.current?.scrollTo({ top: row * ROW - size.height / 2 });
-  }, [wanted?.turn]);
+    if (row >= 0) show(row, scale.width, row * ROW - size.height / 2);
+  }, [wanted?.turn, size.height > 0]);
   const onZoom = (factor: number) => {
     const next = Math.min(MOST_ZOOM, Math.max(1, zoom * factor));
-    const middle = (scroll.left + (size.width - names) / 2) * (next / zoom);
     setZoom(next);
-    requestAnimationFrame(() => place.current?.scrollTo({ left: middle - (size.width - names) / 2 }));
+    // The rows in view stay in view.
+    requestAnimationFrame(() => show(Math.floor(scroll.top / ROW), (scale.width * next) / zoom));
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === '+' || event.key === '=') onZoom(1.5);
@@ -191,7 +197,7 @@ function Row({ node, at, row, scale, mark, onChoose }: RowProps) {
             {SIGNS[state]}
           </span>
           <bdi>{id}</bdi>
-          {size !== undefined && <span class="muted">×{size}</span>}
+          {size !== undefined && <span class="muted">×{count(size)}</span>}
         </button>
       </th>
       <td class="gantt-times">

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { FlowNode } from '../../api.js';
 import { plural } from '../lib/format.js';
-import { type Box, HEIGHT, type Layout, labelOf, useLayout } from './layout.js';
+import { type Box, HEIGHT, type Layout, labelOf, sizeOf, useLayout } from './layout.js';
 import { keyOf, type PictureProps } from './pictures.js';
 import { NODE_STATES, SIGNS } from './states.js';
 import { useViewport, type Viewport } from './viewport.js';
@@ -191,7 +191,7 @@ interface NodeProps {
 
 function Node({ node, at, box, mark, stop }: NodeProps) {
   const { state, size } = node;
-  const name = `${node.id}: ${state}${size === undefined ? '' : `, ${plural(size, 'node')}`}`;
+  const name = `${node.id}${sizeOf(size)}: ${state}`;
   return (
     // biome-ignore lint/a11y/useSemanticElements: there are no buttons in a drawing
     <g

@@ -1,6 +1,7 @@
 /** Where the nodes of a flow stand in the picture. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { FlowNode } from '../../api.js';
+import { count } from '../lib/format.js';
 import { placeByLayers } from './layers.js';
 import { keyOf } from './pictures.js';
 
@@ -35,8 +36,9 @@ export function labelOf({ id, size }: FlowNode): string {
   return label + sizeOf(size);
 }
 
-function sizeOf(size: number | undefined): string {
-  return size === undefined ? '' : ` ×${size}`;
+/** How many nodes a group stands for. */
+export function sizeOf(size: number | undefined): string {
+  return size === undefined ? '' : ` ×${count(size)}`;
 }
 
 export function widthOf(node: FlowNode): number {

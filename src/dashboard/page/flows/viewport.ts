@@ -14,7 +14,7 @@ interface Size {
   height: number;
 }
 
-const [LEAST, MOST, STEP, MARGIN] = [0.03, 4, 1.3, 16];
+const [LEAST, MOST, STEP, MARGIN] = [0.03, 2.5, 1.3, 16];
 /** A pointer that has moved less is a click. */
 const CLICK = 4;
 
