@@ -8,7 +8,7 @@ const TOGETHER = 50;
 /** A queue that was looked at less than this many milliseconds ago is left out of a look at all of them. */
 const FRESH = 400;
 /** Where there are more queues than this, their names are kept for as long, and all are looked at less often. */
-const MANY = 200;
+export const MANY = 200;
 const PASS_EVERY = 3_000;
 /** A look at all queues takes at most one part in this many of the time. */
 const PASS_SHARE = 10;
