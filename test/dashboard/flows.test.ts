@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { FlowRow, FlowView } from '../../dist/dashboard/api.js';
-import { type FlowViews, flowViews } from '../../dist/dashboard/views/flows.js';
+import { type FlowViews, flowViews } from '../../dist/dashboard/views/flow/flows.js';
 import type { FlowInfo, Journal } from '../../dist/flow/journal/journal.js';
 import { openJournal } from '../../dist/flow/journal/open.js';
 import { openDatabase } from '../../dist/store/sqlite/file/driver.js';

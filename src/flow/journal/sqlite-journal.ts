@@ -104,12 +104,15 @@ function missingColumns(db: Database): string[] {
   return NEWER_COLUMNS.filter((name) => !known.includes(name));
 }
 
-/** Whether the file has had a flow; it is not changed, and not created. */
+/** Whether the file has had a flow; it is not changed, and not created. A file that is just being created has none yet. */
 export function hasFlows(file: string): boolean {
   if (!existsSync(resolve(file))) return false;
   const db = openDatabase(resolve(file));
   try {
     return db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'flow_ends'").get() !== undefined;
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw translate(error, `sqlite:${file}`);
   } finally {
     db.close();
   }

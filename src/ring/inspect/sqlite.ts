@@ -87,8 +87,14 @@ export class SqliteInspector implements RingInspector {
   }
 }
 
+/** A file that is just being created, and therefore locked, has no tables yet. */
 function hasTable(db: Database, name: string): boolean {
-  return db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name) !== undefined;
+  try {
+    return db.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name) !== undefined;
+  } catch (error) {
+    if (/database is locked|busy/i.test((error as Error).message)) return false;
+    throw error;
+  }
 }
 
 /** How the locks of a list are called: as its last user called them, or as usual. */

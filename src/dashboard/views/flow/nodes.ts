@@ -1,8 +1,8 @@
-import { isEnd, STATE_NAMES, type Work } from '../../flow/graph/node-spec.js';
-import type { RunningNode, WatchedFlow } from '../../flow/journal/journal.js';
-import { longestChain } from '../../flow/report/layers.js';
-import { nodeStates } from '../../flow/report/node-states.js';
-import type { FlowNode, FlowView, NodeState } from '../api.js';
+import { isEnd, STATE_NAMES, type Work } from '../../../flow/graph/node-spec.js';
+import type { RunningNode, WatchedFlow } from '../../../flow/journal/journal.js';
+import { longestChain } from '../../../flow/report/layers.js';
+import { nodeStates } from '../../../flow/report/node-states.js';
+import type { FlowNode, FlowView, NodeState } from '../../api.js';
 import type { WatchedGraph } from './watched-graph.js';
 
 export type Counts = Partial<Record<NodeState, number>>;

@@ -1,7 +1,7 @@
-import { FAILED, RUNNING, STATE_NAMES } from '../../flow/graph/node-spec.js';
-import type { NodeGroups } from '../../flow/report/node-groups.js';
-import type { FlowNode, NodeState } from '../api.js';
-import { criticalNodes, type NodeFacts, NodeWriter, type Picture } from './flow-nodes.js';
+import { FAILED, RUNNING, STATE_NAMES } from '../../../flow/graph/node-spec.js';
+import type { NodeGroups } from '../../../flow/report/node-groups.js';
+import type { FlowNode, NodeState } from '../../api.js';
+import { criticalNodes, type NodeFacts, NodeWriter, type Picture } from './nodes.js';
 
 /** Most nodes of each kind that are shown on their own: those that failed, and those that run. */
 const MOST_ALONE = 150;

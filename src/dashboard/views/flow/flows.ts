@@ -1,8 +1,8 @@
-import type { FlowInfo, Journal, RunningNode, WatchedFlow } from '../../flow/journal/journal.js';
-import { openExistingJournal } from '../../flow/journal/open.js';
-import type { FlowRow, FlowState, FlowsView, FlowView } from '../api.js';
-import { groupedPicture } from './flow-groups.js';
-import { type Counts, countStates, factsOf, type NodeFacts, plainPicture } from './flow-nodes.js';
+import type { FlowInfo, Journal, RunningNode, WatchedFlow } from '../../../flow/journal/journal.js';
+import { openExistingJournal } from '../../../flow/journal/open.js';
+import type { FlowRow, FlowState, FlowsView, FlowView } from '../../api.js';
+import { groupedPicture } from './groups.js';
+import { type Counts, countStates, factsOf, type NodeFacts, plainPicture } from './nodes.js';
 import { WatchedGraph } from './watched-graph.js';
 
 /** The flows of a store, for people who look on. */

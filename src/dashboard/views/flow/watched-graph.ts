@@ -1,9 +1,9 @@
-import type { Graph } from '../../flow/graph/graph.js';
-import { DONE, FAILED, type NodeEnd } from '../../flow/graph/node-spec.js';
-import type { Journal } from '../../flow/journal/journal.js';
-import { sketchGraph } from '../../flow/journal/stored-graph.js';
-import { layersOf } from '../../flow/report/layers.js';
-import { groupNodes, type NodeGroups } from '../../flow/report/node-groups.js';
+import type { Graph } from '../../../flow/graph/graph.js';
+import { DONE, FAILED, type NodeEnd } from '../../../flow/graph/node-spec.js';
+import type { Journal } from '../../../flow/journal/journal.js';
+import { sketchGraph } from '../../../flow/journal/stored-graph.js';
+import { layersOf } from '../../../flow/report/layers.js';
+import { groupNodes, type NodeGroups } from '../../../flow/report/node-groups.js';
 
 /** An end without the value, which may be large. */
 export type EndShown = Omit<NodeEnd, 'value' | 'worker' | 'slot' | 'cached'>;
