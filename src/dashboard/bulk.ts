@@ -4,7 +4,7 @@ import { forEachMatching, type ResolvedFilter } from '../engine/filter.js';
 import type { Job, State } from '../job/job.js';
 import type { BulkAction, BulkProgress, JobFilter } from './api.js';
 import { groupKey } from './views/dead.js';
-import { filterOf } from './views/jobs.js';
+import { filterOf } from './views/job/jobs.js';
 
 /** The states that each action applies to. */
 const STATES: Record<BulkAction['action'], readonly State[]> = {

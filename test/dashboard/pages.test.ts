@@ -229,12 +229,11 @@ describe('the pages', () => {
     await page.getByRole('region', { name: 'Queues' }).getByText('idle').waitFor({ state: 'detached' });
     await page.keyboard.press('Escape');
     await page.keyboard.press('j');
-    const row = page.locator(':focus');
     await page.keyboard.press('k');
     await page.keyboard.press('j');
-    const name = await row.innerText();
+    const target = (await page.locator(':focus').getAttribute('href'))!;
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name }).waitFor();
+    await page.waitForURL((url) => url.href.endsWith(target));
     await page.keyboard.press('?');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
@@ -243,7 +242,7 @@ describe('the pages', () => {
     await page.getByRole('heading', { name: 'Dead' }).first().waitFor();
     expect(new URL(page.url()).pathname).toBe('/dead');
     await page.goBack();
-    await page.getByRole('heading', { name }).waitFor();
+    await page.waitForURL((url) => url.href.endsWith(target));
     await close();
   });
 

@@ -1,6 +1,6 @@
 import { checkName } from '../../engine/check.js';
 import type { ActionResult } from '../api.js';
-import { flowViews } from './flows.js';
+import { flowViews } from './flow/flows.js';
 import { ringViews } from './rings.js';
 import type { ViewTable } from './views.js';
 

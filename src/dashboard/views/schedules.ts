@@ -2,7 +2,7 @@ import type { Engine } from '../../engine/engine.js';
 import { nextTicks, scheduledPayload, scheduleView } from '../../engine/schedules/schedules.js';
 import type { Schedule } from '../../store/store.js';
 import type { ScheduleRow, SchedulesView } from '../api.js';
-import { lineOf } from './content.js';
+import { lineOf } from './job/content.js';
 
 /** Firings that are shown, and schedules. */
 const FIRINGS = 10;

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks';
 import type { HistoryRange, HistoryView } from '../../api.js';
-import { Section } from '../components/page.js';
 import { Scroll } from '../components/scroll.js';
+import { Section } from '../frame/page.js';
 import { useRead } from '../lib/read.js';
 import { hrefWith, location, replace } from '../lib/router.js';
 import { Chart } from './chart.js';

@@ -1,8 +1,8 @@
 import type { State } from '../../../job/job.js';
+import { confirm } from '../frame/confirm.js';
 import { mayAct } from '../lib/api.js';
 import { actAndSay } from '../lib/toast.js';
 import { type Verb, verbsFor } from '../lib/verbs.js';
-import { confirm } from './confirm.js';
 
 interface JobActionsProps {
   queue: string;

@@ -1,8 +1,8 @@
 import type { DeadView } from '../../api.js';
 import { Empty } from '../components/empty.js';
 import { Name } from '../components/name.js';
-import { Page, Section } from '../components/page.js';
 import { Skeleton } from '../components/skeleton.js';
+import { Page, Section } from '../frame/page.js';
 import { useTellDeadCount } from '../lib/dead-count.js';
 import { count, plural } from '../lib/format.js';
 import { useView } from '../lib/live.js';

@@ -1,7 +1,7 @@
 import type { DeadView } from '../../api.js';
 import { Name } from '../components/name.js';
-import { Section } from '../components/page.js';
 import { Scroll } from '../components/scroll.js';
+import { Section } from '../frame/page.js';
 import { mayAct } from '../lib/api.js';
 import { startBulk } from '../lib/bulk.js';
 import { count } from '../lib/format.js';

@@ -1,10 +1,10 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlowRow, FlowView } from '../../api.js';
-import { confirm } from '../components/confirm.js';
 import { Empty } from '../components/empty.js';
 import { Name } from '../components/name.js';
-import { Page } from '../components/page.js';
 import { Skeleton } from '../components/skeleton.js';
+import { confirm } from '../frame/confirm.js';
+import { Page } from '../frame/page.js';
 import { mayAct } from '../lib/api.js';
 import { plural } from '../lib/format.js';
 import { useView } from '../lib/live.js';

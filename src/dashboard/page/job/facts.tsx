@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { JobView } from '../../api.js';
 import { JobProgress } from '../components/job-progress.js';
 import { Name } from '../components/name.js';
-import { Section } from '../components/page.js';
+import { Section } from '../frame/page.js';
 import { Ago } from '../lib/time.js';
 
 /** What is known of a job, line by line. */

@@ -1,4 +1,4 @@
-import { Section } from '../components/page.js';
+import { Section } from '../frame/page.js';
 
 export function Headers({ headers }: { headers: Record<string, string> }) {
   const entries = Object.entries(headers);

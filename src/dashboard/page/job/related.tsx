@@ -1,7 +1,7 @@
 import type { JobReference, JobView } from '../../api.js';
 import { StateBadge } from '../components/badge.js';
 import { JobLink, Name } from '../components/name.js';
-import { Section } from '../components/page.js';
+import { Section } from '../frame/page.js';
 import { count } from '../lib/format.js';
 
 /** What the job waits for, and what waits for it. */

@@ -1,4 +1,4 @@
-import { confirm } from '../components/confirm.js';
+import { confirm } from '../frame/confirm.js';
 import { actAndSay } from '../lib/toast.js';
 
 /** What cannot be undone, out of the way of fingers. */

@@ -1,7 +1,7 @@
 import { Command } from '../components/copy.js';
 import { Empty } from '../components/empty.js';
-import { Page } from '../components/page.js';
 import { Skeleton } from '../components/skeleton.js';
+import { Page } from '../frame/page.js';
 import { useView } from '../lib/live.js';
 import { location } from '../lib/router.js';
 import { ScheduleTable } from './schedule-table.js';

@@ -1,8 +1,8 @@
 import { Command } from '../components/copy.js';
 import { Empty } from '../components/empty.js';
 import { Name } from '../components/name.js';
-import { Page } from '../components/page.js';
 import { Skeleton } from '../components/skeleton.js';
+import { Page } from '../frame/page.js';
 import { useView } from '../lib/live.js';
 import { href, location } from '../lib/router.js';
 import { WorkerTable } from './worker-table.js';

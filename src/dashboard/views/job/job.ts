@@ -1,6 +1,6 @@
-import type { Engine } from '../../engine/engine.js';
-import { isTerminal, type Job, type Need } from '../../job/job.js';
-import type { JobReference, JobView } from '../api.js';
+import type { Engine } from '../../../engine/engine.js';
+import { isTerminal, type Job, type Need } from '../../../job/job.js';
+import type { JobReference, JobView } from '../../api.js';
 import { contentOf } from './content.js';
 import { headOf } from './jobs.js';
 import { pushCommand } from './push-command.js';

@@ -1,7 +1,7 @@
-import { attemptsOf } from '../../handle.js';
-import { type Attempt, type ManualAction, readActions } from '../../job/attempt.js';
-import type { Job } from '../../job/job.js';
-import type { StoryEvent } from '../api.js';
+import { attemptsOf } from '../../../handle.js';
+import { type Attempt, type ManualAction, readActions } from '../../../job/attempt.js';
+import type { Job } from '../../../job/job.js';
+import type { StoryEvent } from '../../api.js';
 
 /** Everything that is known to have happened to a job, oldest first. */
 export function storyOf(job: Job): StoryEvent[] {

@@ -1,6 +1,6 @@
-import type { Engine } from '../../engine/engine.js';
-import { isTerminal, type Job } from '../../job/job.js';
-import type { Counts, QueueLimits, Rate, WorkerInfo } from '../../store/store.js';
+import type { Engine } from '../../../engine/engine.js';
+import { isTerminal, type Job } from '../../../job/job.js';
+import type { Counts, QueueLimits, Rate, WorkerInfo } from '../../../store/store.js';
 
 /** Ready jobs that are looked through for the place of one. */
 const MOST_AHEAD = 500;

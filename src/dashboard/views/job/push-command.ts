@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import type { Job } from '../../job/job.js';
-import { DEFAULT_SPEC } from '../../job/spec.js';
-import { quote } from '../../process/shell-quote.js';
+import type { Job } from '../../../job/job.js';
+import { DEFAULT_SPEC } from '../../../job/spec.js';
+import { quote } from '../../../process/shell-quote.js';
 
 /** A payload longer than this does not fit on a command line. */
 const MOST = 100_000;

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import type { Body } from '../../job/job.js';
-import type { Content } from '../api.js';
+import type { Body } from '../../../job/job.js';
+import type { Content } from '../../api.js';
 import { prettyJson } from './pretty-json.js';
 
 /** Characters of a payload or result that are shown. */
