@@ -50,6 +50,11 @@ export const ERRORS = {
     grpc: 'PERMISSION_DENIED',
     exit: 77,
   },
+  JOB_STARTED: {
+    meaning: 'The job has started or ended, and can no longer be changed.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 1,
+  },
   UNKNOWN_UPSTREAM: {
     meaning: 'A job names an upstream job that does not exist.',
     grpc: 'FAILED_PRECONDITION',

@@ -11,11 +11,11 @@ import {
   resolveFilter,
 } from './engine/filter.js';
 import { type QueueLimitOptions, resolveLimits } from './engine/limits.js';
-import { type AddOptions, resolveJob } from './engine/options.js';
+import { type AddOptions, resolveChanges, resolveJob, type UpdateOptions } from './engine/options.js';
 import { checkSize, encodeValue, validate } from './engine/payload.js';
 import { CroreError } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
-import { type Bytes, type NewJob, STATES, type State } from './job/job.js';
+import { type Bytes, isWaiting, type NewJob, STATES, type State } from './job/job.js';
 import {
   type AddManyItem,
   atItem,
@@ -231,13 +231,54 @@ export class Queue<T = unknown, R = unknown, P = T> {
    */
   async retryDead(which: string | readonly string[] | Filter = {}, options: BulkOptions = {}): Promise<number> {
     checkOptions(options, BULK_KNOWN, 'retryDead');
-    const act = (ids: readonly string[]) => this.#engine.store.retryDead(this.name, ids, options.by);
+    const act = (ids: readonly string[]) => this.#engine.store.rerun(this.name, ids, ['dead'], options.by);
     if (typeof which === 'string' || Array.isArray(which)) {
       let revived = 0;
       for (const ids of chunks([which].flat() as string[], () => 0)) revived += (await act(ids)).filter(Boolean).length;
       return revived;
     }
     return this.#bulk(which as Filter, ['dead'], 'retryDead', act, options);
+  }
+
+  /**
+   * Runs an ended job again, with fresh attempts; its result and error are gone. Returns false if there is no such job, or if it has
+   * not ended.
+   */
+  async rerun(id: string, options: Pick<BulkOptions, 'by'> = {}): Promise<boolean> {
+    checkOptions(options, ['by'], 'rerun');
+    const { store } = this.#engine;
+    const [applied] = await store.rerun(
+      this.name,
+      [checkName(id, 'job id')],
+      ['done', 'dead', 'cancelled'],
+      options.by,
+    );
+    return applied!;
+  }
+
+  /**
+   * Changes a job that has not started: its payload, priority, or time. A new priority or time moves it to the back. Rejects with
+   * JOB_STARTED if it has started or ended, and with NOT_FOUND if there is no such job.
+   */
+  async update(id: string, changes: UpdateOptions & { payload?: T }): Promise<void> {
+    checkOptions(changes, ['payload', 'priority', 'delay', 'at'], 'update');
+    const { payload, ...options } = changes;
+    if (this.#schema && 'payload' in changes) await validate(this.#schema, payload, `payload for queue '${this.name}'`);
+    const what = `payload for queue '${this.name}'`;
+    const body = 'payload' in changes ? encodeValue(payload, what, this.#context.maxPayload) : undefined;
+    const resolved = resolveChanges(body, options);
+    const found = await this.#engine.store.update(this.name, checkName(id, 'job id'), resolved);
+    if (found === undefined) throw new CroreError('NOT_FOUND', `there is no job '${id}' in queue '${this.name}'`);
+    if (!isWaiting(found))
+      throw new CroreError(
+        'JOB_STARTED',
+        `job '${id}' of queue '${this.name}' is ${found}: it can no longer be changed`,
+      );
+  }
+
+  /** Makes a job that is scheduled, or waits for a retry, due now. Rejects as `update` does. */
+  runNow(id: string): Promise<void> {
+    return this.update(id, { delay: 0 });
   }
 
   /** Removes the record of an ended job; returns false when there is none. */

@@ -66,7 +66,7 @@ export const COMMANDS: readonly Listed[] = [
   {
     name: 'job',
     usage: 'job ls|show|retry|cancel|rm QUEUE [ID …]',
-    summary: 'List, show, retry, cancel and remove jobs.',
+    summary: 'List, show, change, retry, cancel and remove jobs.',
     subcommands: true,
     load: () => import('./job-commands/job.js'),
   },

@@ -3,6 +3,7 @@ import type { Engine } from '../engine/engine.js';
 import { resolveLimits } from '../engine/limits.js';
 import { extraJob } from '../engine/schedules/schedules.js';
 import { CroreError } from '../errors.js';
+import { isWaiting } from '../job/job.js';
 import type { QueueLimits } from '../store/store.js';
 import type { Action, ActionResult } from './api.js';
 
@@ -15,7 +16,11 @@ export async function act(engine: Engine, asked: unknown, by: string): Promise<A
   const { store } = engine;
   switch (action.action) {
     case 'retry':
-      return changed(await store.retryDead(checkName(action.queue, 'queue name'), idsOf(action.ids), by));
+      return changed(await store.rerun(checkName(action.queue, 'queue name'), idsOf(action.ids), ['dead'], by));
+    case 'rerun':
+      return changed(await store.rerun(checkName(action.queue, 'queue name'), idsOf(action.ids), ENDED, by));
+    case 'run-now':
+      return runNow(engine, checkName(action.queue, 'queue name'), idsOf(action.ids));
     case 'cancel':
       return changed(await store.cancel(checkName(action.queue, 'queue name'), idsOf(action.ids), by));
     case 'remove':
@@ -39,6 +44,7 @@ export async function act(engine: Engine, asked: unknown, by: string): Promise<A
   }
 }
 
+const ENDED = ['done', 'dead', 'cancelled'] as const;
 const FIELDS = ['action', 'queue', 'ids', 'limits', 'name', 'id'] as const;
 
 function checkAction(asked: unknown): Action {
@@ -54,6 +60,11 @@ function idsOf(ids: unknown): string[] {
 
 function changed(applied: readonly boolean[]): ActionResult {
   return { changed: applied.filter(Boolean).length };
+}
+
+async function runNow({ store }: Engine, queue: string, ids: readonly string[]): Promise<ActionResult> {
+  const found = await Promise.all(ids.map((id) => store.update(queue, id, { delay: 0 })));
+  return changed(found.map((state) => state !== undefined && isWaiting(state)));
 }
 
 async function runSchedule(engine: Engine, name: string): Promise<ActionResult> {

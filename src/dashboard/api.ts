@@ -379,7 +379,7 @@ export interface RingView {
 
 /** What can be done: `POST api/act` with one of these as JSON; the answer is an `ActionResult`. */
 export type Action =
-  | { action: 'retry' | 'cancel' | 'remove'; queue: string; ids: string[] }
+  | { action: 'retry' | 'rerun' | 'run-now' | 'cancel' | 'remove'; queue: string; ids: string[] }
   | { action: 'pause' | 'resume' | 'obliterate'; queue: string }
   | { action: 'limits'; queue: string; limits: QueueLimits }
   | { action: 'run-schedule' | 'remove-schedule'; name: string }

@@ -45,7 +45,7 @@ export async function bulkTask(engine: Engine, asked: unknown, by: string): Prom
 }
 
 function actOf({ store }: Engine, action: BulkAction['action'], by: string): Task['act'] {
-  if (action === 'retry') return (queue, ids) => store.retryDead(queue, ids, by);
+  if (action === 'retry') return (queue, ids) => store.rerun(queue, ids, ['dead'], by);
   if (action === 'cancel') return (queue, ids) => store.cancel(queue, ids, by);
   if (action === 'remove') return (queue, ids) => store.remove(queue, ids);
   return async (_queue, ids) => ids.map(() => true);

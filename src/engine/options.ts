@@ -15,6 +15,7 @@ import type {
   UniqueScope,
 } from '../job/job.js';
 import { DEFAULT_SPEC, NAMED_SPEC, sharedSpec } from '../job/spec.js';
+import type { JobChanges } from '../store/store.js';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
 
 /** Options of a new job. */
@@ -118,6 +119,28 @@ export function resolveJob(queue: string, payload: Body, options: AddOptions | u
     at: at === undefined ? undefined : moment(at, 'at'),
     spec: resolveSpec(queue, options, now),
   };
+}
+
+/** What can be changed of a job that has not started; what is left out stays as it is. */
+export interface UpdateOptions {
+  /** As in `AddOptions`; a new priority or time moves the job to the back. */
+  priority?: number;
+  delay?: Duration;
+  at?: Date | number;
+}
+
+export function resolveChanges(payload: Body | undefined, { priority, delay, at }: UpdateOptions): JobChanges {
+  if (delay !== undefined && at !== undefined)
+    throw new CroreError('BAD_OPTION', "update: give 'delay' or 'at', not both");
+  const changes: JobChanges = {};
+  if (payload !== undefined) changes.payload = payload;
+  if (priority !== undefined)
+    changes.priority = checkInteger(priority, 'priority', -HIGHEST_PRIORITY, HIGHEST_PRIORITY);
+  if (delay !== undefined) changes.delay = milliseconds(delay, 'delay');
+  if (at !== undefined) changes.at = moment(at, 'at');
+  if (Object.keys(changes).length === 0)
+    throw new CroreError('BAD_OPTION', 'update: nothing to change: give a payload, priority, delay or at');
+  return changes;
 }
 
 function resolveSpec(queue: string, options: AddOptions, now: number): Spec {

@@ -11,6 +11,11 @@ export function isTerminal(state: State): state is Terminal {
   return state === 'done' || state === 'dead' || state === 'cancelled';
 }
 
+/** It has neither started nor ended. */
+export function isWaiting(state: State): boolean {
+  return state === 'blocked' || state === 'scheduled' || state === 'ready';
+}
+
 /** How long to wait before the next attempt. Times are milliseconds. */
 export type Backoff =
   | { kind: 'fixed'; delay: number }

@@ -15,7 +15,8 @@ export type Event =
   | 'die'
   | 'expire'
   | 'cancel'
-  | 'revive'
+  | 'rerun'
+  | 'update'
   | 'report';
 
 export interface Transition {
@@ -41,7 +42,12 @@ export const TRANSITIONS: readonly Transition[] = [
   },
   { from: 'blocked', event: 'skip', to: 'cancelled', when: 'an upstream job ended without success' },
   { from: 'blocked', event: 'cancel', to: 'cancelled', when: 'it was cancelled' },
-  { from: 'scheduled', event: 'due', to: 'ready', when: 'it is due; it goes to the back of the queue' },
+  {
+    from: 'scheduled',
+    event: 'due',
+    to: 'ready',
+    when: 'it is due, or was made due; it goes to the back of the queue',
+  },
   { from: 'scheduled', event: 'cancel', to: 'cancelled', when: 'it was cancelled' },
   { from: 'ready', event: 'claim', to: 'active', when: 'a worker claimed it' },
   { from: 'ready', event: 'cancel', to: 'cancelled', when: 'it was cancelled' },
@@ -56,7 +62,10 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: 'active', event: 'cancel', to: 'cancelled', when: 'it was cancelled; the lease ends' },
   { from: 'scheduled', event: 'report', to: 'done', when: 'a late report says that an earlier delivery succeeded' },
   { from: 'ready', event: 'report', to: 'done', when: 'a late report says that an earlier delivery succeeded' },
-  { from: 'dead', event: 'revive', to: 'ready', when: 'it was retried; its counts are reset' },
+  { from: 'ready', event: 'update', to: 'scheduled', when: 'its time was changed to one in the future' },
+  { from: 'dead', event: 'rerun', to: 'ready', when: 'it was retried; its counts are reset' },
+  { from: 'done', event: 'rerun', to: 'ready', when: 'somebody ran it again; its counts are reset' },
+  { from: 'cancelled', event: 'rerun', to: 'ready', when: 'somebody ran it again; its counts are reset' },
 ];
 
 export function isLegal(from: State | 'new', to: State): boolean {

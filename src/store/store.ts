@@ -1,4 +1,4 @@
-import type { Bytes, Entry, Job, Lease, NewJob, Spec, State } from '../job/job.js';
+import type { Body, Bytes, Entry, Job, Lease, NewJob, Spec, State, Terminal } from '../job/job.js';
 import type { Outcome } from '../job/transitions.js';
 import type { Activity, HistoryRange, Interval } from './history.js';
 import type { RawStore } from './raw-store.js';
@@ -80,8 +80,16 @@ export interface Store {
   reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]>;
   /** Cancels jobs that have not ended; true where this call did it. Their histories say who did it, if it was a person. */
   cancel(queue: string, ids: readonly string[], by?: string): Promise<boolean[]>;
-  /** Moves dead jobs to the back of their waiting list with their counts reset; true where this call did it. `by`: as above. */
-  retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]>;
+  /**
+   * Moves ended jobs that are in one of these states to the back of their waiting list with their counts reset; true where this call
+   * did it. `by`: as above.
+   */
+  rerun(queue: string, ids: readonly string[], from: readonly Terminal[], by?: string): Promise<boolean[]>;
+  /**
+   * Changes a job that waits; a new time or priority moves it to the back. Returns the state in which it was found: only blocked,
+   * scheduled and ready jobs are changed.
+   */
+  update(queue: string, id: string, changes: JobChanges): Promise<State | undefined>;
   /** Removes the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
   settings(queue: string): Promise<QueueSettings>;
@@ -276,6 +284,14 @@ export interface ListOptions {
 export interface JobPage {
   jobs: Job[];
   cursor?: string;
+}
+
+/** What to change of a waiting job; `delay` counts from the store's clock, `at` is absolute; at most one of them is set. */
+export interface JobChanges {
+  payload?: Body;
+  priority?: number;
+  at?: number;
+  delay?: number;
 }
 
 export interface Dependents {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Entry, NewJob } from '../../dist/job/job.js';
+import type { Entry, NewJob, State } from '../../dist/job/job.js';
 import { DEFAULT_SPEC } from '../../dist/job/spec.js';
 import { die, fail, finish, lose, type Outcome, release, snooze } from '../../dist/job/transitions.js';
 import type { AddOutcome, LostEntry, Settlement, SourceStep, Store } from '../../dist/store/store.js';
@@ -47,10 +47,27 @@ export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
       return sweep(sides);
     case 'cancel':
     case 'reportSuccess':
-    case 'retryDead':
     case 'remove': {
-      const id = step.do === 'retryDead' ? oneOfTheDead(sides, step.id) : `j${step.id}`;
+      const id = `j${step.id}`;
       return sides.agree([model[step.do](id)], (store) => store[step.do](queue, [id]));
+    }
+    case 'retry dead': {
+      const id = oneIn(sides, ['dead'], step.id);
+      return sides.agree([model.rerun(id, ['dead'])], (store) => store.rerun(queue, [id], ['dead']));
+    }
+    case 'rerun': {
+      const id = oneIn(sides, ENDED, step.which);
+      return sides.agree([model.rerun(id, ENDED)], (store) => store.rerun(queue, [id], ENDED));
+    }
+    case 'update': {
+      const id = oneIn(sides, ['blocked', 'scheduled', 'ready', 'active'], step.which);
+      const { priority, delay } = step;
+      const changes = {
+        ...(priority === undefined ? {} : { priority }),
+        ...(delay === undefined ? {} : { delay }),
+        ...(step.payload === undefined ? {} : { payload: JSON.stringify('changed'.repeat(step.payload)) }),
+      };
+      return sides.agree(model.update(id, changes), (store) => store.update(queue, id, changes));
     }
     case 'limits':
       model.setLimits(step.limits);
@@ -62,10 +79,12 @@ export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
   }
 }
 
-/** A dead job, or some other job when there is none. */
-function oneOfTheDead({ ids, model }: Sides, which: number): string {
-  const dead = [...ids].filter((id) => model.get(id)?.state === 'dead');
-  return dead[which % dead.length] ?? `j${which}`;
+const ENDED = ['done', 'dead', 'cancelled'] as const;
+
+/** A job in one of these states, or some other id when there is none. */
+function oneIn({ ids, model }: Sides, states: readonly State[], which: number): string {
+  const found = [...ids].filter((id) => states.includes(model.get(id)?.state ?? 'ready') && model.get(id));
+  return found[which % found.length] ?? `j${which}`;
 }
 
 export function addTo(sides: Sides, jobs: NewJob[]): Promise<void> {

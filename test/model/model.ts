@@ -1,9 +1,18 @@
-import { type Entry, isTerminal, type Job, type Lease, type NewJob, type State } from '../../dist/job/job.js';
+import {
+  type Entry,
+  isTerminal,
+  type Job,
+  type Lease,
+  type NewJob,
+  type State,
+  type Terminal,
+} from '../../dist/job/job.js';
 import { isLegal } from '../../dist/job/states.js';
 import type {
   AddOutcome,
   Claim,
   Counts,
+  JobChanges,
   LostEntry,
   QueueLimits,
   Settlement,
@@ -356,9 +365,26 @@ export class Model {
     return this.#jobs.delete(id);
   }
 
-  retryDead(id: string): boolean {
+  update(id: string, { priority, delay, payload }: JobChanges): State | undefined {
     const job = this.#jobs.get(id);
-    if (job?.state !== 'dead') return false;
+    if (!job || !['blocked', 'scheduled', 'ready'].includes(job.state)) return job?.state;
+    const was = job.state;
+    if (payload !== undefined) job.payload = payload;
+    this.log.tell('changed', id);
+    if (delay === undefined && (priority === undefined || priority === job.priority)) return was;
+    const now = this.clock();
+    const time = delay === undefined ? (was === 'ready' ? now : job.runAt!) : now + delay;
+    if (was === 'ready') for (const line of [this.#lines, this.#groups]) line.withdraw(job);
+    job.priority = priority ?? job.priority;
+    if (was === 'blocked' || time > now) job.runAt = time;
+    if (was === 'ready' && time > now) this.#to(job, 'scheduled');
+    if (was !== 'blocked' && time <= now) this.#enqueue(job, false);
+    return was;
+  }
+
+  rerun(id: string, from: readonly Terminal[]): boolean {
+    const job = this.#jobs.get(id);
+    if (!job || !(from as readonly State[]).includes(job.state)) return false;
     job.attempt = 0;
     job.crashes = 0;
     this.log.tell('revived', job.id);

@@ -27,7 +27,10 @@ export type JobStep =
   | { do: 'heartbeat' | 'join'; worker: number }
   | { do: 'wait'; ms: number }
   | { do: 'sweep' }
-  | { do: 'cancel' | 'reportSuccess' | 'retryDead' | 'remove'; id: number }
+  | { do: 'cancel' | 'reportSuccess' | 'remove'; id: number }
+  | { do: 'retry dead'; id: number }
+  | { do: 'rerun'; which: number }
+  | { do: 'update'; which: number; priority?: number; delay?: number; payload?: number }
   | { do: 'limits'; limits: QueueLimits }
   | { do: 'pause'; paused: boolean };
 
@@ -94,7 +97,14 @@ const jobSteps = [
   step(3, 'sweep'),
   step(2, 'cancel', { id }),
   step(2, 'reportSuccess', { id }),
-  step(1, 'retryDead', { id }),
+  step(1, 'retry dead', { id }),
+  step(1, 'rerun', { which }),
+  step(2, 'update', {
+    which,
+    priority: fc.constantFrom(undefined, undefined, 0, 1, -1),
+    delay: fc.constantFrom(undefined, undefined, 0, 60, 150),
+    payload: fc.constantFrom(undefined, 1, 2),
+  }),
   step(1, 'remove', { id }),
   step(1, 'pause', { paused: fc.boolean() }),
 ];

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { checkName } from '../../engine/check.js';
-import { CroreError } from '../../errors.js';
+import { CroreError, isCroreError } from '../../errors.js';
 import type { Filter, JobView, Queue, State } from '../../index.js';
 import { time, whole } from '../option-values.js';
 import { type Output, printable } from '../output.js';
@@ -38,6 +38,29 @@ export const RETRY: Verb = {
   refusal: 'only dead jobs can be retried',
   act: async (queue, id) => (await queue.retryDead(id, { by: byUser() })) === 1,
 };
+
+export const RERUN: Verb = {
+  done: 'runs again',
+  refusal: 'only ended jobs can run again',
+  act: (queue, id) => queue.rerun(id, { by: byUser() }),
+};
+
+export const RUN_NOW: Verb = {
+  done: 'due now',
+  refusal: 'it has started or ended',
+  act: (queue, id) => ifWaiting(queue.runNow(id)),
+};
+
+/** False for a job that is missing or no longer waits, which is told with its state. */
+export async function ifWaiting(change: Promise<void>): Promise<boolean> {
+  try {
+    await change;
+    return true;
+  } catch (error) {
+    if (isCroreError(error) && (error.code === 'JOB_STARTED' || error.code === 'NOT_FOUND')) return false;
+    throw error;
+  }
+}
 
 export const CANCEL: Verb = {
   done: 'cancelled',

@@ -16,15 +16,18 @@ import {
   listJobs,
   missing,
   REMOVE,
+  RERUN,
   RETRY,
+  RUN_NOW,
   type Verb,
 } from './job-actions.js';
+import { update, updating } from './job-update.js';
 import { jobObject, showJob } from './job-view.js';
 
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore job',
-    summary: 'List, show, retry, cancel and remove jobs.',
+    summary: 'List, show, change, retry, cancel and remove jobs.',
     examples: [
       ['crore job show mails order-17', 'all details of a job'],
       ['crore job ls mails --state ready', 'jobs that run next'],
@@ -42,6 +45,9 @@ export function run(argv: string[]): Promise<number> {
   });
   action(show, showAll);
   verb(command, 'retry', RETRY, 'Move dead jobs to the back of the queue, with fresh attempts.');
+  verb(command, 'rerun', RERUN, 'Run ended jobs again, also done ones, with fresh attempts.');
+  verb(command, 'run-now', RUN_NOW, 'Make jobs that are scheduled or wait for a retry due now.');
+  action(updating(command), update);
   bulk(command, {
     name: 'job cancel',
     summary: 'Cancel jobs that have not ended; a running job is asked to stop.',

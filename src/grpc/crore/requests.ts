@@ -51,11 +51,15 @@ export function newJob(queue: string, job: pb.NewJob, now: number, limit: number
   return job.replaceEnded ? { ...resolved, replaceEnded: true } : resolved;
 }
 
+/** A time in the past is now. */
+export function timeOf(time: pb.NewJob['time']): { delay?: number; at?: number } {
+  if (time.case === 'delay') return { delay: Math.max(0, toMs(time.value)!) };
+  return time.case === 'at' ? { at: Math.max(0, toTime(time.value)!) } : {};
+}
+
 export function optionsOf({ id, generatedId, priority, time, options }: pb.NewJob): AddOptions {
-  const asked: AddOptions = { priority };
+  const asked: AddOptions = { priority, ...timeOf(time) };
   if (id !== '' && !generatedId) asked.id = id;
-  if (time.case === 'delay') asked.delay = Math.max(0, toMs(time.value)!);
-  if (time.case === 'at') asked.at = Math.max(0, toTime(time.value)!);
   if (!options) return asked;
   if (options.idWindow) asked.idWindow = Math.max(0, toMs(options.idWindow)!);
   const reservation = toMs(options.reservation);

@@ -1,24 +1,26 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { checkInteger, checkName } from '../../engine/check.js';
+import { checkInteger, checkName, checkOneOf } from '../../engine/check.js';
 import { deadJobs } from '../../engine/dead-jobs.js';
 import { chunks } from '../../engine/engine.js';
+import { resolveChanges } from '../../engine/options.js';
 import { returnLease } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
-import type { Entry, Job, NewJob } from '../../job/job.js';
+import { type Entry, isWaiting, type Job, type NewJob, type Terminal } from '../../job/job.js';
 import { traceContext } from '../../job/trace-context.js';
 import { ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
-import { fromCounts, fromEntry, fromJob, fromLease, toSettlement, toState } from '../../store/grpc/codec.js';
+import { fromCounts, fromEntry, fromJob, fromLease, fromState, toSettlement, toState } from '../../store/grpc/codec.js';
 import { fromMs, fromTime, toMs } from '../../store/grpc/times.js';
 import { type AddOutcome, MAX_BATCH, type WorkerInfo, type WorkerSession } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
 import { AwaitedJobs } from './awaited-jobs.js';
 import { getFitting, listFitting, MOST_ANSWERED, sizeOf } from './pages.js';
-import { durationOf, idsOf, leaseOf, limitsOf, newJob, queueName } from './requests.js';
+import { bodyOf, durationOf, idsOf, leaseOf, limitsOf, newJob, queueName, timeOf } from './requests.js';
 import { scheduleService } from './schedule-service.js';
 import { ADD_OUTCOMES } from './settlements.js';
 import { listenTo } from './signal-stream.js';
 
 const STATUSES = { ok: ClaimStatus.OK, paused: ClaimStatus.PAUSED, lost: ClaimStatus.LOST };
+const ENDED: readonly Terminal[] = ['done', 'dead', 'cancelled'];
 const LONGEST_LEASE = 86_400_000;
 const LONGEST_CURSOR = 4_096;
 /** How many dead jobs to read at once: they come with their payloads, though only the ids are needed. */
@@ -109,7 +111,7 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       return { jobs: jobs.map(fromJob) };
     },
     retryDead: async ({ queue, ids, by }) => ({
-      retried: await onDead(context, queueName(queue), ids, (page) => store.retryDead(queue, page, by)),
+      retried: await onDead(context, queueName(queue), ids, (page) => store.rerun(queue, page, ['dead'], by)),
     }),
     removeDead: async ({ queue, ids }) => ({
       removed: await onDead(context, queueName(queue), ids, (page) => removeDead(context, queue, page)),
@@ -166,7 +168,16 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     }),
     reportSuccess: async ({ queue, ids }) => ({ applied: await store.reportSuccess(queueName(queue), idsOf(ids)) }),
     remove: async ({ queue, ids }) => ({ applied: await store.remove(queueName(queue), idsOf(ids)) }),
-    retryDeadJobs: async ({ queue, ids, by }) => ({ applied: await store.retryDead(queueName(queue), idsOf(ids), by) }),
+    rerun: async ({ queue, ids, from, by }) => {
+      const states = from.length === 0 ? ENDED : from.map((state) => checkOneOf(toState(state), 'from', ENDED));
+      return { applied: await store.rerun(queueName(queue), idsOf(ids), states, by) };
+    },
+    update: async ({ queue, id, payload, priority, time }) => {
+      const asked = { priority, ...timeOf(time) };
+      const changes = resolveChanges(bodyOf(payload, `payload for queue '${queue}'`, limits.message), asked);
+      const found = await store.update(queueName(queue), checkName(id, 'job id'), changes);
+      return { applied: found !== undefined && isWaiting(found), found: found === undefined ? 0 : fromState(found) };
+    },
     sweep: async ({ queue, lease, every }) => {
       const ms = durationOf(toMs(lease), 'lease', 1, LONGEST_LEASE);
       const {

@@ -41,16 +41,17 @@ export function toState(state: pb.State): State {
   return known;
 }
 
+export function fromTimes(delay: number | undefined, at: number | undefined): pb.NewJob['time'] {
+  if (at !== undefined) return { case: 'at', value: timestampFromMs(at) };
+  return delay === undefined ? { case: undefined } : { case: 'delay', value: fromMs(delay) };
+}
+
 export function fromNewJob(job: NewJob): pb.NewJob {
-  const time = (): pb.NewJob['time'] => {
-    if (job.at !== undefined) return { case: 'at', value: timestampFromMs(job.at) };
-    return job.delay === undefined ? { case: undefined } : { case: 'delay', value: fromMs(job.delay) };
-  };
   return create(pb.NewJobSchema, {
     id: job.id,
     payload: fromBody(job.payload),
     priority: job.priority,
-    time: time(),
+    time: fromTimes(job.delay, job.at),
     options: fromSpec(job.spec),
     replaceEnded: job.replaceEnded ?? false,
     generatedId: job.spec.idWindow === undefined,

@@ -1,6 +1,6 @@
 import type { CallOptions, Client } from '@connectrpc/connect';
 import { CroreError } from '../../errors.js';
-import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
+import type { Bytes, Job, Lease, NewJob, State, Terminal } from '../../job/job.js';
 import { type AddResult, ClaimStatus, type Crore, AddOutcome as Outcome } from '../../proto/crore/v1/crore_pb.js';
 import {
   type AddOutcome,
@@ -12,6 +12,7 @@ import {
   type EventPage,
   type EventStore,
   FULL,
+  type JobChanges,
   type JobPage,
   type ListOptions,
   type LostEntry,
@@ -32,7 +33,19 @@ import {
   type WorkerInfo,
   type WorkerSession,
 } from '../store.js';
-import { fromLease, fromNewJob, fromSettlement, fromState, toCounts, toEntry, toJob, toLease } from './codec.js';
+import {
+  fromBody,
+  fromLease,
+  fromNewJob,
+  fromSettlement,
+  fromState,
+  fromTimes,
+  toCounts,
+  toEntry,
+  toJob,
+  toLease,
+  toState,
+} from './codec.js';
 import { translate } from './failure.js';
 import { fromLimits, fromSchedule, toEvents, toLimits, toSchedule } from './schedule-codec.js';
 import { Signals } from './signals.js';
@@ -225,8 +238,16 @@ export class GrpcStore implements Store {
     return this.#applied((options) => this.#client.remove({ queue, ids: [...ids] }, options));
   }
 
-  retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
-    return this.#applied((options) => this.#client.retryDeadJobs({ queue, ids: [...ids], by }, options));
+  rerun(queue: string, ids: readonly string[], from: readonly Terminal[], by?: string): Promise<boolean[]> {
+    const request = { queue, ids: [...ids], from: from.map(fromState), by };
+    return this.#applied((options) => this.#client.rerun(request, options));
+  }
+
+  async update(queue: string, id: string, { payload, priority, at, delay }: JobChanges): Promise<State | undefined> {
+    const time = fromTimes(delay, at);
+    const request = { queue, id, payload: fromBody(payload), priority, time };
+    const { value } = await this.#call((options) => this.#client.update(request, options));
+    return value.found === 0 ? undefined : toState(value.found);
   }
 
   cancel(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {

@@ -1,6 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { writeAction } from '../../job/attempt.js';
-import { type Bytes, isTerminal, type Job, type Lease, type NewJob, type Spec } from '../../job/job.js';
+import {
+  type Bytes,
+  isTerminal,
+  type Job,
+  type Lease,
+  type NewJob,
+  type Spec,
+  type State,
+  type Terminal,
+} from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import type {
   AddOutcome,
@@ -8,6 +17,7 @@ import type {
   Claim,
   Counts,
   Dependents,
+  JobChanges,
   JobPage,
   ListOptions,
   NewSession,
@@ -31,7 +41,14 @@ import { JobAdder } from './job-adder.js';
 import type { Keys } from './keys.js';
 import { lostWithReservations, lostWithWorkers } from './lost-entries.js';
 import { count, dependents, get, leasesOf, list, queues, workers } from './reads.js';
-import { doneArguments, doneTaskArguments, limitsText, readLimits, settleArguments } from './records/arguments.js';
+import {
+  doneArguments,
+  doneTaskArguments,
+  limitsText,
+  readLimits,
+  settleArguments,
+  updateArguments,
+} from './records/arguments.js';
 import { freedKey } from './records/codec.js';
 import { readEntries } from './records/entries.js';
 import { Registry } from './registry.js';
@@ -219,10 +236,15 @@ export class RedisStore implements Store {
     return (reply as number[]).map((flag) => repeated || flag === 1);
   }
 
-  async retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
+  async rerun(queue: string, ids: readonly string[], from: readonly Terminal[], by?: string): Promise<boolean[]> {
     const line = by === undefined ? '' : writeAction('retried', this.now(), by);
-    const { reply, repeated } = await this.#view.run('retry_dead', queue, [this.#view.time(), line, ...ids]);
+    const { reply, repeated } = await this.#view.run('rerun', queue, [this.#view.time(), line, from.join(), ...ids]);
     return (reply as number[]).map((flag) => repeated || flag === 1);
+  }
+
+  async update(queue: string, id: string, changes: JobChanges): Promise<State | undefined> {
+    const { reply } = await this.#view.run('update', queue, updateArguments(id, changes, this.#view.time()));
+    return reply === null || text(reply) === '' ? undefined : (text(reply) as State);
   }
 
   async settings(queue: string): Promise<QueueSettings> {

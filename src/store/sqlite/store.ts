@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Bytes, Job, Lease, NewJob } from '../../job/job.js';
+import type { Bytes, Job, Lease, NewJob, State, Terminal } from '../../job/job.js';
 import type {
   AddOutcome,
   Capacity,
@@ -8,6 +8,7 @@ import type {
   Dependents,
   EventStore,
   HistoryStore,
+  JobChanges,
   JobPage,
   ListOptions,
   NewSession,
@@ -38,13 +39,14 @@ import type { Tables } from './tables.js';
 import { SqliteRawStore } from './tasks/raw-store.js';
 import { writeWorkEvent } from './tasks/task-events.js';
 import { add, push } from './verbs/add.js';
-import { cancel, obliterate, recordProgress, remove, retryDead, setLimits } from './verbs/change.js';
+import { cancel, obliterate, recordProgress, remove, rerun, setLimits } from './verbs/change.js';
 import { claim } from './verbs/claim.js';
 import { count, dependents, get, leasesOf, list, workers } from './verbs/reads.js';
 import { reportSuccess } from './verbs/report.js';
 import { heartbeat, join, leave } from './verbs/sessions.js';
 import { StaleLeaseInBatch, settle } from './verbs/settle.js';
 import { type Swept, sweep } from './verbs/sweep.js';
+import { updateJob } from './verbs/update.js';
 
 /** How much room a cleared queue may give back at once: a gigabyte, some seconds. */
 const CLEARING_STEPS = 128;
@@ -222,12 +224,20 @@ export class SqliteStore implements Store {
     return applied;
   }
 
-  async retryDead(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
+  async rerun(queue: string, ids: readonly string[], from: readonly Terminal[], by?: string): Promise<boolean[]> {
     const applied = await this.#access.update(queue, nothing(ids).applied, (n) =>
-      retryDead(this.#tables, n, ids, this.now(), by),
+      rerun(this.#tables, n, ids, from, this.now(), by),
     );
     this.#signals.emit(queue, { type: 'work' });
     return applied;
+  }
+
+  async update(queue: string, id: string, changes: JobChanges): Promise<State | undefined> {
+    const found = await this.#access.update<State | undefined>(queue, undefined, (n) =>
+      updateJob(this.#tables, n, id, changes, this.now()),
+    );
+    this.#signals.emit(queue, { type: 'work' });
+    return found;
   }
 
   remove(queue: string, ids: readonly string[]): Promise<boolean[]> {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readActions, readAttempts } from '../../../dist/job/attempt.js';
-import { die, finish } from '../../../dist/job/transitions.js';
+import { die, fail, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
 import { until } from '../../support/wait.js';
@@ -77,7 +77,7 @@ export function testChanging(bench: Bench): void {
         queue,
         [a!, p!].map((entry) => settlementOf(entry, die(entry.job!, 'no'))),
       );
-      expect(await store.retryDead(queue, ['a', 'b', 'x', 'p'])).toEqual([true, false, false, true]);
+      expect(await store.rerun(queue, ['a', 'b', 'x', 'p'], ['dead'])).toEqual([true, false, false, true]);
       expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'ready', attempt: 0, crashes: 0, priority: 0 });
       expect(names(await claim(queue, 3))).toEqual(['p', 'b', 'a']);
     });
@@ -189,7 +189,7 @@ export function testChanging(bench: Bench): void {
       await store.add(queue, [newJob('a'), newJob('b'), newJob('c')]);
       const [a] = await claim(queue, 1);
       await store.settle(queue, [settlementOf(a!, die(a!.job!, 'no'))]);
-      expect(await store.retryDead(queue, ['a'], 'ada "at" the\ndesk')).toEqual([true]);
+      expect(await store.rerun(queue, ['a'], ['dead'], 'ada "at" the\ndesk')).toEqual([true]);
       expect(await store.cancel(queue, ['a', 'b'], 'bob')).toEqual([true, true]);
       expect(await store.cancel(queue, ['c'])).toEqual([true]);
       const [first, second, third] = await store.get(queue, ['a', 'b', 'c']);
@@ -201,6 +201,109 @@ export function testChanging(bench: Bench): void {
       expect(readAttempts(first!.attempts!)).toEqual([]);
       expect(readActions(second!.attempts!)).toEqual([{ action: 'cancelled', at, by: 'bob' }]);
       expect(third!.attempts).toBeUndefined();
+    });
+
+    it('runs jobs in any final state again, with fresh counts, behind what waits', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('done'), newJob('dead'), newJob('cancelled')]);
+      const [first, second] = await claim(queue, 2);
+      await store.settle(queue, [
+        settlementOf(first!, finish(first!.job!, '"result"')),
+        settlementOf(second!, die(second!.job!, 'no')),
+      ]);
+      await store.cancel(queue, ['cancelled']);
+      await store.add(queue, [newJob('waits')]);
+      const ids = ['done', 'dead', 'cancelled', 'waits', 'none'];
+      expect(await store.rerun(queue, ids, ['dead'])).toEqual([false, true, false, false, false]);
+      expect(await store.rerun(queue, ids, ['done', 'dead', 'cancelled'])).toEqual([true, false, true, false, false]);
+      expect(await store.count(queue)).toMatchObject({ ready: 4, done: 0, dead: 0, cancelled: 0 });
+      const job = await mustGet(store, queue, 'done');
+      expect(job).toMatchObject({ state: 'ready', attempt: 0 });
+      expect([job.result, job.finishedAt, job.startedAt]).toEqual([undefined, undefined, undefined]);
+      expect(names(await claim(queue, 9))).toEqual(['waits', 'dead', 'done', 'cancelled']);
+    });
+  });
+
+  describe('changing a job that waits', () => {
+    it('replaces its payload and keeps its place', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a', { spec: { headers: { h: 'x' }, group: undefined } }), newJob('b')]);
+      expect(await store.update(queue, 'a', { payload: '{"new":"päyload"}' })).toBe('ready');
+      const bytes = Buffer.from([0, 255, 10]);
+      expect(await store.update(queue, 'b', { payload: bytes })).toBe('ready');
+      const [a, b] = await claim(queue, 2);
+      expect([a!.job!.id, a!.job!.payload, a!.job!.spec.headers]).toEqual(['a', '{"new":"päyload"}', { h: 'x' }]);
+      expect(Buffer.from(b!.job!.payload as Uint8Array)).toEqual(bytes);
+      await bench.store.settle(
+        queue,
+        [a!, b!].map((entry) => settlementOf(entry, finish(entry.job!))),
+      );
+      // the count of waiting bytes is right: a queue with room for one byte takes it
+      expect(await store.push(queue, [Buffer.from('x')], { bytes: 1 })).toBe(true);
+    });
+
+    it('moves it to the back of its new priority', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b'), newJob('high', { priority: 5 }), newJob('c')]);
+      await store.update(queue, 'a', { priority: 5 });
+      await store.update(queue, 'high', { priority: 0 });
+      await store.update(queue, 'b', { priority: 0 });
+      expect(await store.count(queue)).toMatchObject({ ready: 4 });
+      expect(names(await claim(queue, 9))).toEqual(['a', 'b', 'c', 'high']);
+    });
+
+    it('makes it due later, or now, in whatever waiting state it is', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b', { delay: 60_000 }), newJob('c')]);
+      const needs = { spec: { needs: [{ queue, id: 'c', on: 'success' as const }] } };
+      await store.add(queue, [newJob('blocked', needs)]);
+      expect(await store.update(queue, 'a', { delay: 1_000 })).toBe('ready');
+      expect(await store.update(queue, 'b', { at: bench.now })).toBe('scheduled');
+      expect(await store.update(queue, 'blocked', { delay: 5_000 })).toBe('blocked');
+      expect(await store.count(queue)).toMatchObject({ ready: 2, scheduled: 1, blocked: 1 });
+      expect((await mustGet(store, queue, 'a')).runAt).toBe(bench.now + 1_000);
+      const entries = await claim(queue, 9);
+      expect(names(entries)).toEqual(['c', 'b']);
+      await store.settle(
+        queue,
+        entries.map((entry) => settlementOf(entry, finish(entry.job!))),
+      );
+      expect(await store.count(queue)).toMatchObject({ scheduled: 2, blocked: 0 });
+      bench.now += 1_000;
+      expect(names(await claim(queue, 9))).toEqual(['a']);
+      bench.now += 4_000;
+      expect(names(await claim(queue, 9))).toEqual(['blocked']);
+    });
+
+    it('keeps the attempts of one that waits for its retry, and the group of one that has one', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a', { spec: { group: 'g' } }), newJob('b', { spec: { group: 'g' } })]);
+      const [a] = await claim(queue, 1);
+      await store.settle(queue, [settlementOf(a!, fail(a!.job!, 'oops', { random: () => 0, delay: 60_000 }))]);
+      expect(await store.update(queue, 'a', { delay: 0 })).toBe('scheduled');
+      await store.update(queue, 'b', { delay: 0 });
+      const again = await claim(queue, 9);
+      expect(again.map(({ job }) => [job!.id, job!.attempt, job!.spec.group])).toEqual([
+        ['a', 2, 'g'],
+        ['b', 1, 'g'],
+      ]);
+    });
+
+    it('is refused, with its state, once it has started or ended', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('a'), newJob('b')]);
+      await claim(queue, 1);
+      await store.cancel(queue, ['b']);
+      expect(await store.update(queue, 'a', { payload: '1', delay: 0, priority: 3 })).toBe('active');
+      expect(await store.update(queue, 'b', { payload: '1' })).toBe('cancelled');
+      expect(await store.update(queue, 'none', { payload: '1' })).toBeUndefined();
+      expect((await mustGet(store, queue, 'a')).payload).not.toBe('1');
     });
   });
 }

@@ -42,7 +42,7 @@ export function testEvents(bench: Bench): void {
       const again = await claim(queue, 2);
       await store.settle(queue, [settlementOf(again[0]!, die(again[0]!.job!, 'no hope'))]);
       await store.settle(queue, [settlementOf(again[1]!, finish(again[1]!.job!))]);
-      await store.retryDead(queue, ['b']);
+      await store.rerun(queue, ['b'], ['dead']);
       await store.cancel(queue, ['b']);
       expect(await read(queue, start)).toEqual([
         'added a',

@@ -203,7 +203,7 @@ export function testPace(bench: Bench): void {
       const [b0] = await claim(queue, 1);
       expect(b0!.job!.id).toBe('b0');
       await settle(queue, [b0!], (job) => die(job, 'x'));
-      expect(await store.retryDead(queue, ['b0'])).toEqual([true]);
+      expect(await store.rerun(queue, ['b0'], ['dead'])).toEqual([true]);
       bench.now += 100;
       await store.add(
         queue,

@@ -309,7 +309,7 @@ export function testRetention(bench: Bench): void {
         { attempt: 1, outcome: 'failed', endedAt: 5, worker: 'w1', error: { name: 'E', message: 'no 1' } },
         { attempt: 2, outcome: 'failed', endedAt: 5, worker: 'w1', error: { name: 'E', message: 'no 2' } },
       ]);
-      await store.retryDead(queue, ['j']);
+      await store.rerun(queue, ['j'], ['dead']);
       expect(readAttempts((await mustGet(store, queue, 'j')).attempts!)).toHaveLength(2);
       await store.push(queue, [Buffer.from('task')]);
       const taken = (await claim(queue, 2)).find(({ task }) => task)!;

@@ -6,7 +6,7 @@ import { mayAct } from '../lib/api.js';
 import { startBulk } from '../lib/bulk.js';
 import { count } from '../lib/format.js';
 import { href } from '../lib/router.js';
-import { type Verb, verbsFor } from '../lib/verbs.js';
+import { bulkVerbsFor, type BulkVerb as Verb } from '../lib/verbs.js';
 
 type Row = DeadView['queues'][number];
 
@@ -62,7 +62,7 @@ function QueueOfDead({ queue: { name, dead, dropped } }: { queue: Row }) {
       {mayAct() && (
         <td class="actions">
           <span class="buttons tight">
-            {verbsFor('dead').map((verb) => (
+            {bulkVerbsFor('dead').map((verb) => (
               <button
                 key={verb.action}
                 type="button"

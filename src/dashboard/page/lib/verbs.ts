@@ -2,14 +2,18 @@
 import type { State } from '../../../job/job.js';
 
 export interface Verb {
-  action: 'retry' | 'cancel' | 'remove';
+  action: 'retry' | 'rerun' | 'run-now' | 'cancel' | 'remove';
   /** On the button, and when it is done. */
   label: string;
   past: string;
   states: readonly State[];
   danger: boolean;
-  note: string;
+  /** For all jobs that match; absent if it can only be done to one. */
+  note?: string;
 }
+
+/** A verb for many jobs at once. */
+export type BulkVerb = Verb & { action: 'retry' | 'cancel' | 'remove'; note: string };
 
 export const VERBS: readonly Verb[] = [
   {
@@ -20,13 +24,15 @@ export const VERBS: readonly Verb[] = [
     danger: false,
     note: 'They go to the back of their queue with fresh attempts.',
   },
+  { action: 'run-now', label: 'Run now', past: 'Due now:', states: ['scheduled'], danger: false },
+  { action: 'rerun', label: 'Run again', past: 'Runs again:', states: ['done', 'cancelled'], danger: false },
   {
     action: 'cancel',
     label: 'Cancel',
     past: 'Cancelled',
     states: ['blocked', 'scheduled', 'ready', 'active'],
     danger: true,
-    note: 'They will not run, and what depends on their success will not either. Cancelled jobs cannot be brought back.',
+    note: 'They will not run, and what depends on their success will not either.',
   },
   {
     action: 'remove',
@@ -40,4 +46,8 @@ export const VERBS: readonly Verb[] = [
 
 export function verbsFor(state: State): readonly Verb[] {
   return VERBS.filter((verb) => verb.states.includes(state));
+}
+
+export function bulkVerbsFor(state: State): readonly BulkVerb[] {
+  return verbsFor(state).filter((verb): verb is BulkVerb => verb.note !== undefined);
 }

@@ -1,7 +1,7 @@
 import type { JobFilter } from '../../api.js';
 import { mayAct } from '../lib/api.js';
 import { startBulk } from '../lib/bulk.js';
-import { type Verb, verbsFor } from '../lib/verbs.js';
+import { type BulkVerb, bulkVerbsFor } from '../lib/verbs.js';
 import { isFiltered } from './filter-bar.js';
 
 interface BulkButtonsProps {
@@ -17,7 +17,7 @@ export function BulkButtons({ queue, filter, known = 0 }: BulkButtonsProps) {
   const filtered = isFiltered(filter);
   return (
     <span class="buttons tight">
-      {verbsFor(filter.state).map((verb) => (
+      {bulkVerbsFor(filter.state).map((verb) => (
         <button
           key={verb.action}
           type="button"
@@ -31,7 +31,7 @@ export function BulkButtons({ queue, filter, known = 0 }: BulkButtonsProps) {
   );
 }
 
-function start(verb: Verb, queue: string, filter: JobFilter, known?: number): Promise<void> {
+function start(verb: BulkVerb, queue: string, filter: JobFilter, known?: number): Promise<void> {
   const which = isFiltered(filter) ? ' that match the filter' : '';
   return startBulk({
     action: { action: verb.action, queue, filter },

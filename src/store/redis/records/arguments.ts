@@ -1,7 +1,7 @@
 import type { Need, NewJob } from '../../../job/job.js';
 import { storedError } from '../../../job/reported-error.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../../job/spec.js';
-import type { Capacity, QueueLimits, Settlement } from '../../store.js';
+import type { Capacity, JobChanges, QueueLimits, Settlement } from '../../store.js';
 import type { Arg } from '../connection/client.js';
 import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
 import { pack } from './msgpack.js';
@@ -186,4 +186,11 @@ export function readLimits(text: string): QueueLimits {
   });
   const group = part(groupMost, groupCount, groupPer);
   return { ...part(most, count, per), ...(Object.keys(group).length > 0 ? { group } : {}) };
+}
+
+/** Arguments of `update`. The new payload comes in a record of its own, whose head is ignored. */
+export function updateArguments(id: string, { payload, priority, at, delay }: JobChanges, now: string): Arg[] {
+  const record = payload === undefined ? '' : encodeRecord({ id, payload, priority: 0, spec: DEFAULT_SPEC }, 0);
+  const text = (number: number | undefined) => (number === undefined ? '' : String(number));
+  return [now, id, record, text(priority), text(at), text(delay)];
 }

@@ -1,5 +1,5 @@
 import { writeAction } from '../../../job/attempt.js';
-import type { Lease } from '../../../job/job.js';
+import { type Lease, STATES, type Terminal } from '../../../job/job.js';
 import { decodeSpec, keepOf } from '../../../job/spec.js';
 import type { ProgressUpdate, QueueLimits } from '../../store.js';
 import { closeJob, dropOldest, notifyDependents, removeEnded } from '../finalize.js';
@@ -57,19 +57,27 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
   return result;
 }
 
-export function retryDead(tables: Tables, queue: number, ids: readonly string[], now: number, by?: string): boolean[] {
+export function rerun(
+  tables: Tables,
+  queue: number,
+  ids: readonly string[],
+  from: readonly Terminal[],
+  now: number,
+  by?: string,
+): boolean[] {
   const counters = new QueueCounters(tables, queue);
   const applied = ids.map((id) => {
     const row = tables
-      .sql(`SELECT n, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state = ${S.dead} AND until < ${HIDDEN}`)
+      .sql(`SELECT n, state, payload, grp FROM jobs WHERE queue = ? AND id = ? AND state > 3 AND until < ${HIDDEN}`)
       .get(queue, id);
-    if (!row) return false;
+    const state = row && (STATES[row.state as number] as Terminal);
+    if (!state || !from.includes(state)) return false;
     tables
       .sql(
-        'UPDATE jobs SET state = 2, attempt = 0, crashes = 0, at = NULL, until = NULL, outcome = NULL, seq = ? WHERE n = ?',
+        'UPDATE jobs SET state = 2, attempt = 0, crashes = 0, at = NULL, until = NULL, outcome = NULL, ran = NULL, seq = ? WHERE n = ?',
       )
       .run(counters.nextBack(), row.n!);
-    counters.move('dead', 'ready');
+    counters.move(state, 'ready');
     counters.event(now, 'revived', id);
     if (by !== undefined) appendNote(tables, row.n as number, 'attempts', writeAction('retried', now, by));
     if (row.grp !== null) counters.groups(now).enter(row.grp as string);

@@ -1,5 +1,5 @@
 -- Unique keys of jobs being added. `p` is the index of a job's first argument: see add.lua.
--- include: queue runs bytes record ended_ids
+-- include: queue runs bytes with_payload ended_ids
 
 -- The existing job with the id, or the unique key, of a new job.
 local function find_holder(p)
@@ -26,15 +26,6 @@ local function hold_unique_key(p, id)
   else
     call('ZREM', stem .. 'unique_ttl', key)
   end
-end
-
--- The old record with the new payload, which may be text or bytes (bit 8).
-local function with_payload(old, new)
-  local flags, bytes = string.byte(old) - 48, (string.byte(new) - 48) % 16 >= 8
-  if bytes ~= (flags % 16 >= 8) then flags = flags + (bytes and 8 or -8) end
-  local _, _, _, old_body = record_head(old)
-  local _, _, _, new_body = record_head(new)
-  return string.char(48 + flags) .. string.sub(old, 2, old_body - 1) .. string.sub(new, new_body)
 end
 
 -- A new job has the unique key of a waiting one: changes that one as the mode says. False if it no longer waits.
