@@ -3,7 +3,7 @@ import { decodeValue } from './engine/payload.js';
 import { CroreError } from './errors.js';
 import { type Attempt, type ManualAction, readActions, readAttempts } from './job/attempt.js';
 import { type Duration, milliseconds } from './job/duration.js';
-import type { Job, State } from './job/job.js';
+import type { Job, Need, State } from './job/job.js';
 import type { AddOutcome } from './store/store.js';
 
 /** A job as returned by `get` and `list`. */
@@ -13,6 +13,8 @@ export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progres
   progress?: unknown;
   log?: string[];
   headers: Record<string, string>;
+  /** The jobs that it waits, or waited, for. */
+  needs: Need[];
   /** Every attempt that has ended, oldest first: when, where, how long, and the error with its stack. */
   attempts: Attempt[];
   /** What people did to the job, oldest first, as far as the interface they used says so. */
@@ -29,6 +31,7 @@ export function viewOf<T, R>(job: Job): JobView<T, R> {
     ...(progress === undefined ? {} : { progress: JSON.parse(progress) as unknown }),
     ...(log === undefined ? {} : { log: log.split('\n').slice(0, -1) }),
     headers: spec.headers ?? {},
+    needs: spec.needs ?? [],
     attempts: attemptsOf(job),
     actions: readActions(job.attempts ?? ''),
     maxAttempts: spec.attempts,

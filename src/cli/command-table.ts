@@ -21,7 +21,7 @@ export const COMMANDS: readonly Listed[] = [
   {
     name: 'serve',
     usage: 'serve [--store URL] [--addr HOST:PORT] …',
-    summary: 'Start a job server: the Lakh protocol, crore.v1 and HTTP/JSON.',
+    summary: 'Start a job server: a dashboard, the Lakh protocol, crore.v1 and HTTP/JSON.',
     load: () => import('./server-commands/serve.js'),
   },
   {

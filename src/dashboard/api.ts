@@ -32,6 +32,8 @@ export interface SessionView {
   version: string;
   /** `sqlite`, `redis`, or another scheme of a store's URL. */
   store: string;
+  /** Where the jobs are, without secrets. */
+  url?: string;
   /** There is somebody to log out: access came with a log-in. */
   loggedIn: boolean;
   now: number;
@@ -418,4 +420,6 @@ export interface LiveProblem {
 export interface ApiError {
   error: string;
   code: string;
+  /** With status 401: whether there is a log-in. */
+  logIn?: boolean;
 }

@@ -1,7 +1,7 @@
 import type { Engine } from '../engine/engine.js';
 import { CroreError } from '../errors.js';
 import { act, describeAction } from './actions.js';
-import type { Access, ActionResult, SessionView, ViewName } from './api.js';
+import type { Access, ActionResult, ApiError, SessionView, ViewName } from './api.js';
 import { bulkTask, runBulk } from './bulk.js';
 import { failed, json, refuse, respond } from './http/answers.js';
 import type { LogIns } from './http/log-in.js';
@@ -13,8 +13,8 @@ import { engineViews, parametersOf, type View, type ViewTable } from './views/vi
 export interface DashboardSetup {
   engine: Engine;
   version: string;
-  /** The scheme of the store's URL. */
-  store: string;
+  /** The URL of the store, without secrets. */
+  url: string;
   /** The path under which it is mounted, with a slash at both ends. */
   base: string;
   /** What a request may do; undefined if nothing. */
@@ -89,7 +89,7 @@ export class Dashboard {
 
   async #look(request: Request, name: string, url: URL): Promise<Response> {
     const access = await this.setup.access(request);
-    if (access === undefined) return notAllowed();
+    if (access === undefined) return this.#notAllowed();
     if (name === 'session') return json(this.#session(access));
     const parameters = parametersOf(url.searchParams);
     if (name !== 'live') {
@@ -101,6 +101,12 @@ export class Dashboard {
     return respond(200, stream, { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' });
   }
 
+  #notAllowed(): Response {
+    const logIn = this.setup.logIns !== undefined;
+    const error = logIn ? 'Log in first.' : 'You have no access to this dashboard.';
+    return json({ error, code: 'NOT_ALLOWED', logIn } satisfies ApiError, 401);
+  }
+
   #view(name: string): View {
     const view = Object.hasOwn(this.#views, name) ? this.#views[name as ViewName] : undefined;
     if (!view) throw new CroreError('NOT_FOUND', `there is no view '${name.slice(0, 40)}'`);
@@ -108,8 +114,9 @@ export class Dashboard {
   }
 
   #session(access: Access): SessionView {
-    const { engine, version, store, logIns } = this.setup;
-    return { access, version, store, loggedIn: logIns !== undefined, now: engine.store.now() };
+    const { engine, version, url, logIns } = this.setup;
+    const store = url.split(':')[0]!;
+    return { access, version, store, url, loggedIn: logIns !== undefined, now: engine.store.now() };
   }
 
   async #change(request: Request, name: string): Promise<Response> {
@@ -118,7 +125,7 @@ export class Dashboard {
     if (foreign !== undefined) return refuse(403, 'BAD_OPTION', foreign);
     if (name === 'login') return this.#logIn(request);
     const access = await this.setup.access(request);
-    if (access === undefined) return notAllowed();
+    if (access === undefined) return this.#notAllowed();
     if (name === 'logout') return respond(204, null, this.#cookie(this.setup.logIns?.logOut()));
     if (name !== 'act' && name !== 'bulk') return refuse(404, 'NOT_FOUND', 'not a path of the dashboard');
     const asked = await bodyOf(request);
@@ -129,7 +136,7 @@ export class Dashboard {
 
   async #logIn(request: Request): Promise<Response> {
     const { logIns } = this.setup;
-    if (!logIns) return refuse(404, 'NOT_FOUND', 'this dashboard has no log-in');
+    if (!logIns) return refuse(404, 'NOT_FOUND', 'This dashboard has no log-in.');
     const { token } = (await bodyOf(request)) as { token?: unknown };
     const cookie = typeof token === 'string' ? logIns.logIn(token) : undefined;
     if (cookie === 'wait') return refuse(429, 'NOT_ALLOWED', 'too many wrong tokens: try again in a minute');
@@ -163,10 +170,6 @@ export class Dashboard {
   #by(request: Request): string {
     return `${this.setup.who(request)} in the dashboard`;
   }
-}
-
-function notAllowed(): Response {
-  return refuse(401, 'NOT_ALLOWED', 'log in first');
 }
 
 /** The JSON of a request, which must be an object. */

@@ -1,6 +1,7 @@
 import { type Crore, connectionOf } from '../crore.js';
 import { checkOneOf, checkOptions } from '../engine/check.js';
 import { CroreError } from '../errors.js';
+import { redactUrl } from '../redact.js';
 import { version } from '../version.js';
 import type { Access } from './api.js';
 import { Dashboard } from './handler.js';
@@ -38,7 +39,7 @@ export function dashboard(crore: Crore, options: DashboardOptions): MountedDashb
   const mounted = new Dashboard({
     engine,
     version: version(),
-    store: url.split(':')[0]!,
+    url: redactUrl(url),
     base: baseOf(options.base),
     access: typeof access === 'function' ? access : fixed(access),
     who,

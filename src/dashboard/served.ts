@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Engine } from '../engine/engine.js';
+import { redactUrl } from '../redact.js';
 import type { Access } from './api.js';
 import { Dashboard } from './handler.js';
 import { LogIns, type Tokens } from './http/log-in.js';
@@ -34,7 +35,7 @@ export function servedDashboard({ engine, url, version, tokens, most, secure, lo
   const dashboard = new Dashboard({
     engine,
     version,
-    store: url.split(':')[0]!,
+    url: redactUrl(url),
     base,
     access: ({ headers }) => atMost(most, logIns ? logIns.accessOf(headers) : 'write'),
     ...(logIns ? { logIns } : {}),

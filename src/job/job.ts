@@ -105,6 +105,7 @@ export interface Job {
   /** Number of workers that died while running this job. */
   crashes: number;
   createdAt: number;
+  /** When it is due; of a ready job, since when it is ready, if it was not from the beginning (not known where it has a priority). */
   runAt?: number;
   startedAt?: number;
   finishedAt?: number;

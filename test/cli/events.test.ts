@@ -15,7 +15,7 @@ describe.each(STORES)('limits and events on %s', (_name, fresh) => {
     expect((await line.run(['queue', 'limits', name])).out).toBe(`${name}  no limits\n`);
     const limits = ['--concurrency', '20', '--rate', '100/1m', '--group-concurrency', '1'];
     expect((await line.run(['queue', 'limits', name, ...limits])).out).toBe(
-      `${name}  20 at once, 100 starts in 60000 ms, 1 at once per group\n`,
+      `${name}  20 at once, 100 starts per 1m, 1 at once per group\n`,
     );
     expect(await queue.limits()).toEqual({
       concurrency: 20,

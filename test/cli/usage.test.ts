@@ -40,6 +40,7 @@ const BAD: [args: string, words: string][] = [
   ['push q x --attempts 0', '--attempts must be a whole number, 1 to 1000000, not 0'],
   ['push q x --frobnicate', "unknown option '--frobnicate'"],
   ['push q x --raw --delay 1s', '--delay is for jobs'],
+  ['push q x --header nothing', "--header must be NAME=VALUE, not 'nothing'"],
   ['push q x --raw --id a', '--id is for jobs'],
   ['push q x y --id a', '--id is for a single payload'],
   ['push q x --limit -1', '--limit must be a whole number'],

@@ -263,10 +263,10 @@ describe('a store that goes away while a page is open', () => {
     await page.goto('queue?name=mails');
     await page.getByRole('link', { name: 'a', exact: true }).waitFor();
     process.kill(redis.pid, 'SIGSTOP');
-    await page.getByText('The store does not answer').waitFor({ timeout: 30_000 });
+    await page.getByText('The store has not answered').waitFor({ timeout: 30_000 });
     expect(await page.getByRole('link', { name: 'a', exact: true }).isVisible()).toBe(true);
     process.kill(redis.pid, 'SIGCONT');
-    await page.getByText('The store does not answer').waitFor({ state: 'detached', timeout: 30_000 });
+    await page.getByText('The store has not answered').waitFor({ state: 'detached', timeout: 30_000 });
     await dashboard.crore.queue('mails').add(2, { id: 'b' });
     await page.getByRole('link', { name: 'b', exact: true }).waitFor();
     expect(problems).toEqual([]);
@@ -294,7 +294,7 @@ describe('a dashboard with tokens', () => {
     await page.goto('queue?name=mails');
     await page.getByLabel('Token').fill('wrong');
     await page.getByRole('button', { name: 'Log in' }).click();
-    await page.getByText('not the right one').waitFor();
+    await page.getByText('Wrong token').waitFor();
     await page.getByLabel('Token').fill('the-long-word');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByRole('heading', { name: 'mails' }).waitFor();

@@ -186,11 +186,11 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
   it('a job: a command line that adds it again', async () => {
     const { crore } = dashboard;
     const queue = crore.queue('again');
-    await queue.add({ to: "o'neill" }, { id: 'json', priority: 3, group: 'g' });
+    await queue.add({ to: "o'neill" }, { id: 'json', priority: 3, group: 'g', headers: { tenant: 'acme' } });
     await queue.add('just text', { id: 'text' });
     await queue.add(new Uint8Array([0, 1, 255]), { id: 'bytes' });
     expect((await jobOf('again', 'json')).command).toBe(
-      `crore push --priority 3 --group g -- again '{"to":"o'\\''neill"}'`,
+      `crore push --priority 3 --group g --header tenant=acme -- again '{"to":"o'\\''neill"}'`,
     );
     expect((await jobOf('again', 'text')).command).toBe("crore push --text -- again 'just text'");
     const bytes = await jobOf('again', 'bytes');

@@ -59,6 +59,7 @@ export function showJob(out: Output, job: AnyJob): void {
     ['finished', moment(job.finishedAt)],
     ['worker', value(job.worker)],
     ['progress', value(job.progress)],
+    ...job.needs.map(({ queue, id, on }) => ['needs', `${printable(id)} of ${printable(queue)} (${on})`] as const),
     ...Object.entries(job.headers).map(([name, text]) => [`header ${printable(name)}`, printable(text)] as const),
     ...(job.log ?? []).map((line) => ['log', printable(line, 2_000)] as const),
   ]);

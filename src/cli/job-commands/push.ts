@@ -10,6 +10,7 @@ import { given, JOB_LINE, type JobLine, jobLine, readPayload, readText, resolveJ
 import { type Groups, inputGroups, type Tally } from './push-input.js';
 
 interface PushOptions extends StoreOptions, JobLine {
+  header?: string[];
   delay?: string;
   at?: string;
   id?: string;
@@ -18,7 +19,7 @@ interface PushOptions extends StoreOptions, JobLine {
 }
 
 /** Options that only apply to jobs. */
-const JOB_OPTIONS = ['delay', 'at', 'id', ...JOB_LINE] as const;
+const JOB_OPTIONS = ['delay', 'at', 'id', 'header', ...JOB_LINE] as const;
 
 export function run(argv: string[]): Promise<number> {
   const command = program({
@@ -39,6 +40,7 @@ export function run(argv: string[]): Promise<number> {
     .option('--delay <time>', "Delay before the job may start, such as '10s', '5m', '2h'.")
     .option('--at <time>', 'Earliest start, as an ISO time.')
     .option('--id <id>', 'Id of the job, for a single payload (default: generated).')
+    .option('--header <name=value>', 'Text stored with the job; may be repeated.', collect)
     .option('--limit <n>', 'Add nothing if this many jobs already wait in the queue.')
     .option('--raw', 'Push raw tasks, byte for byte, without ids or records.');
   action(storeOptions(jobLine(command)), push);
@@ -74,9 +76,10 @@ async function pushJobs(
 ): Promise<number> {
   let refused = 0;
   const headers = contextOf(process.env);
-  const traced = headers ? { headers: { ...headers } } : {};
+  const all = { ...headers, ...asked.headers };
+  const traced = Object.keys(all).length > 0 ? { headers: all } : {};
   for await (const group of asked.id === undefined ? groups : single(groups)) {
-    const handles = await queue.addMany(group.map((payload) => ({ payload, ...traced, ...asked })));
+    const handles = await queue.addMany(group.map((payload) => ({ payload, ...asked, ...traced })));
     for (const handle of handles) out.say(...described(handle));
     tally.added += handles.filter(({ outcome }) => outcome === 'created').length;
     refused += handles.filter(({ outcome }) => outcome === 'full').length;
@@ -129,6 +132,21 @@ function refuseJobOptions(options: PushOptions): void {
   if (given) throw new CroreError('BAD_OPTION', `--${given} is for jobs: a raw task (--raw) has no options`);
 }
 
+/** `--header` may be given several times. */
+function collect(text: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), text];
+}
+
+function headersOf(texts: readonly string[] | undefined): Record<string, string> | undefined {
+  if (texts === undefined) return undefined;
+  const pairs = texts.map((text) => {
+    const cut = text.indexOf('=');
+    if (cut < 1) throw new CroreError('BAD_OPTION', `--header must be NAME=VALUE, not '${printable(text, 80)}'`);
+    return [text.slice(0, cut), text.slice(cut + 1)] as const;
+  });
+  return Object.fromEntries(pairs);
+}
+
 function jobOptions(options: PushOptions): AddOptions {
   notBoth(options, 'delay', 'at');
   const { id, delay, at } = options;
@@ -136,6 +154,7 @@ function jobOptions(options: PushOptions): AddOptions {
     id: id === undefined ? undefined : checkName(id, '--id'),
     delay: duration(delay, '--delay'),
     at: time(at, '--at'),
+    headers: headersOf(options.header),
   };
   return { ...given(own), ...resolveJobLine(options) };
 }

@@ -80,6 +80,21 @@ function shown({ concurrency, rate: starts, group }: QueueLimits): string {
 function part({ concurrency, rate: starts }: { concurrency?: number; rate?: Rate }): string[] {
   return [
     ...(concurrency === undefined ? [] : [`${concurrency} at once`]),
-    ...(starts === undefined ? [] : [`${starts.count} starts in ${starts.per} ms`]),
+    ...(starts === undefined
+      ? []
+      : [`${starts.count} ${starts.count === 1 ? 'start' : 'starts'} per ${shortDuration(starts.per)}`]),
   ];
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** As people write it: `10m`. */
+function shortDuration(ms: number): string {
+  const [unit, size] = UNITS.find(([, one]) => ms % one === 0) ?? ['ms', 1];
+  return `${ms / size}${unit}`;
 }

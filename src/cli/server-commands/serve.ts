@@ -27,9 +27,9 @@ export async function run(argv: string[]): Promise<number> {
   const command = settingOptions(
     program({
       name: 'crore serve',
-      summary: 'Start a job server: the Lakh protocol, crore.v1 and HTTP/JSON.',
+      summary: 'Start a job server: a dashboard, the Lakh protocol, crore.v1 and HTTP/JSON.',
       examples: [
-        ['crore serve', 'sqlite:crore.db, port 50051 on both loopback addresses'],
+        ['crore serve', 'sqlite:crore.db; the dashboard is at http://localhost:5380/'],
         ['crore serve --store redis://localhost', 'several servers may share one Redis'],
         ['crore serve --addr 0.0.0.0:50051 --tls-cert c.pem --tls-key k.pem --token-file t', 'for other machines'],
       ],
@@ -78,10 +78,12 @@ function logWarnings(log: ServerLog): void {
 }
 
 /** Prints, for people, where the server listens and how to connect to it. */
-function say(server: Server, { store, dashboard, tls_cert }: ResolvedSettings['values']): void {
+function say(server: Server, { store, dashboard, tls_cert, ...values }: ResolvedSettings['values']): void {
   const grpc = server.addresses.map(shown);
   const pages = server.httpAddresses.map(shown);
-  const web = (address: string) => `${tls_cert === undefined ? 'http' : 'https'}://${address}`;
+  const secure = tls_cert !== undefined;
+  const hasToken = values.token !== undefined || values.token_file !== undefined;
+  const web = (address: string) => `${secure ? 'https' : 'http'}://${address}`;
   const hasDashboard = dashboard !== 'off' && pages.length > 0;
   const lines = [
     ...(hasDashboard ? [`Dashboard: ${web(pages[0]!)}/`] : []),
@@ -89,14 +91,22 @@ function say(server: Server, { store, dashboard, tls_cert }: ResolvedSettings['v
     `  gRPC       ${grpc.join(' and ')}  (lakh.Lakh, crore.v1.Crore)`,
   ];
   if (pages.length > 0) lines.push(`  HTTP/JSON  ${pages.map(web).join(' and ')}`);
-  lines.push('', 'How to connect:', `  TypeScript   const crore = await open('grpc://${grpc[0]}')`);
+  lines.push(
+    '',
+    'How to connect:',
+    `  TypeScript   const crore = await open('${secure ? 'grpcs' : 'grpc'}://${hasToken ? ':TOKEN@' : ''}${grpc[0]}')`,
+  );
   if (pages.length > 0) {
-    const json = "-H 'content-type: application/json'";
+    const json = `${hasToken ? "-H 'authorization: Bearer TOKEN' " : ''}-H 'content-type: application/json'`;
     const job = '{"queue":"mails","jobs":[{"payload":{"to":"ada"}}]}';
     lines.push(`  curl         curl ${json} -d '${job}' ${web(pages[0]!)}/crore.v1.Crore/Add`);
     lines.push(`               curl ${json} -d '{}' ${web(pages[0]!)}/crore.v1.Crore/Stats`);
   }
-  lines.push(`  grpcurl      grpcurl -plaintext ${grpc[0]} list`, '', 'Press Ctrl-C to stop. See docs/server.md.');
+  lines.push(
+    `  grpcurl      grpcurl ${secure ? '' : '-plaintext '}${hasToken ? "-H 'authorization: Bearer TOKEN' " : ''}${grpc[0]} list`,
+    '',
+    'Press Ctrl-C to stop. See docs/server.md.',
+  );
   if (!server.addresses.every(isLoopback)) lines.push('Other machines can reach this server.');
   process.stdout.write(`${lines.join('\n')}\n`);
 }

@@ -10,7 +10,7 @@ import { Nav } from './frame/nav.js';
 import { Page } from './frame/page.js';
 import { Toasts } from './frame/toasts.js';
 import { JobPage } from './job/job-page.js';
-import { session } from './lib/api.js';
+import { refused, session } from './lib/api.js';
 import { lazy } from './lib/lazy.js';
 import { href, location } from './lib/router.js';
 import { LogInPage } from './log-in/log-in-page.js';
@@ -40,6 +40,7 @@ const IDENTITY = ['name', 'queue', 'id'];
 
 export function App() {
   const { path, query } = location.value;
+  if (refused.value !== undefined) return <Refused text={refused.value} />;
   if (path === 'login') return <LogInPage />;
   const Shown = PAGES[path] ?? NoPage;
   const key = JSON.stringify([
@@ -58,6 +59,14 @@ export function App() {
       <BulkPlace />
       <Help />
     </>
+  );
+}
+
+function Refused({ text }: { text: string }) {
+  return (
+    <main id="main" class="log-in">
+      <h1>{text}</h1>
+    </main>
   );
 }
 

@@ -1,9 +1,12 @@
 import type { Attention } from '../api.js';
 import type { Glance } from './queue-board.js';
+import { rateText } from './rate-text.js';
 
 /** A queue without a worker, or with jobs that wait although there are workers, is worth a word after this long, and urgent after that. */
 const WAITS = 60_000;
 const URGENT = 300_000;
+/** How long a queue must have been watched before it is said to grow. */
+const LONG_ENOUGH = 10_000;
 /** Lines that are shown. */
 const MOST = 50;
 
@@ -17,7 +20,7 @@ export function attentionTo(glances: readonly Glance[], warnings: readonly strin
 export function ofQueue(glance: Glance): Attention[] {
   const { queue, counts, paused, newlyDead } = glance;
   const found: Attention[] = [];
-  if (paused) found.push({ kind: 'paused', urgent: false, queue, text: `Paused, with ${jobs(counts.ready)} ready.` });
+  if (paused) found.push({ kind: 'paused', urgent: false, queue, text: `Paused; ${are(counts.ready)} ready.` });
   else found.push(...waiting(glance));
   if (newlyDead > 0)
     found.push({ kind: 'dead', urgent: true, queue, text: `${jobs(newlyDead)} became dead in the last ten minutes.` });
@@ -29,14 +32,44 @@ export function ofQueue(glance: Glance): Attention[] {
   return found;
 }
 
-function waiting({ queue, counts, workers, oldest = 0, oldestBefore }: Glance): Attention[] {
+function waiting(glance: Glance): Attention[] {
+  const { queue, counts, workers, oldest = 0 } = glance;
   if (counts.ready === 0) return [];
   if (workers === 0 && counts.active === 0)
-    return [{ kind: 'no-worker', urgent: oldest >= WAITS, queue, text: `${jobs(counts.ready)} ready, and no worker.` }];
-  const grows = oldestBefore === undefined || oldest >= oldestBefore;
-  if (oldest < WAITS || !grows) return [];
-  const text = `The next job has been ready for ${lasting(oldest)}, although there are workers: the backlog grows.`;
+    return [
+      {
+        kind: 'no-worker',
+        urgent: oldest >= WAITS,
+        queue,
+        text: `${are(counts.ready)} ready, but there is no worker.`,
+      },
+    ];
+  if (oldest < WAITS || !grows(glance)) return [];
+  const limit = limitOf(glance);
+  if (limit !== undefined) {
+    const text = `${are(counts.ready)} ready and ${counts.ready === 1 ? 'waits' : 'wait'} because of its limit of ${limit}.`;
+    return [{ kind: 'waiting', urgent: false, queue, text }];
+  }
+  const text = `The next job has been waiting for ${lasting(oldest)}, and longer all the time, although there are workers.`;
   return [{ kind: 'waiting', urgent: oldest >= URGENT, queue, text }];
+}
+
+/** The age of the next job has grown by more than half of the time that has passed: jobs with a delay are old from the beginning. */
+function grows({ at, oldest = 0, earlier }: Glance): boolean {
+  if (!earlier || at - earlier.at < LONG_ENOUGH) return false;
+  return oldest - earlier.oldest > (at - earlier.at) / 2;
+}
+
+/** The limit that holds the queue back now, in words. */
+function limitOf({ counts, limits }: Glance): string | undefined {
+  if (limits.concurrency !== undefined && counts.active >= limits.concurrency) return `${limits.concurrency} at once`;
+  if (limits.rate) return rateText(limits.rate);
+  if (limits.group?.concurrency !== undefined) return `${limits.group.concurrency} at once for each group`;
+  return limits.group?.rate && `${rateText(limits.group.rate)} for each group`;
+}
+
+function are(count: number): string {
+  return `${jobs(count)} ${count === 1 ? 'is' : 'are'}`;
 }
 
 function jobs(count: number): string {

@@ -26,8 +26,8 @@ export interface Glance {
   workers: number;
   /** How long the next job has been ready. */
   oldest?: number;
-  /** The same at the previous look, if that found one. */
-  oldestBefore?: number;
+  /** An earlier look at it, to see whether it grows: at least ten seconds old once it is known for that long. */
+  earlier?: { at: number; oldest: number };
   /** Jobs that became dead in the last ten minutes; only looked up where some are. */
   newlyDead: number;
 }
@@ -131,7 +131,7 @@ export class QueueBoard {
     const glance: Glance = {
       ...{ queue, at: performance.now(), counts, paused, limits, workers: workers.length, newlyDead },
       ...(oldest === undefined ? {} : { oldest }),
-      ...(known?.oldest === undefined ? {} : { oldestBefore: known.oldest }),
+      ...earlierLook(known),
     };
     this.#glances.set(queue, glance);
     return glance;
@@ -150,6 +150,13 @@ export class QueueBoard {
     const hour = (await store.history?.read(queue, 'hour')) ?? [];
     return hour.filter(({ at }) => at >= since).reduce((sum, { dead }) => sum + dead, 0);
   }
+}
+
+/** A look is compared with one from the last minute, so that a pause between two jobs does not count as growth. */
+function earlierLook(known: Glance | undefined): Pick<Glance, 'earlier'> {
+  if (known?.oldest === undefined) return {};
+  const { earlier } = known;
+  return { earlier: earlier && known.at - earlier.at < MINUTE ? earlier : { at: known.at, oldest: known.oldest } };
 }
 
 /** Per second over the last minute: all of the current interval, and as much of the one before as belongs to that minute. */

@@ -165,6 +165,6 @@ function unblock(tables: Tables, counters: QueueCounters, now: number, n: number
   const later = at > now;
   counters.move('blocked', later ? 'scheduled' : 'ready');
   tables
-    .sql('UPDATE jobs SET state = ?, seq = ? WHERE n = ?')
-    .run(later ? S.scheduled : S.ready, later ? 0 : counters.nextBack(), n);
+    .sql('UPDATE jobs SET state = ?, seq = ?, ran = ? WHERE n = ?')
+    .run(later ? S.scheduled : S.ready, later ? 0 : counters.nextBack(), later ? null : now, n);
 }

@@ -191,6 +191,7 @@ export function toJob(queue: string, row: Row): Job {
   };
   const at = row.at as number;
   if (state === 'blocked' || state === 'scheduled') job.runAt = at;
+  else if (state === 'ready' && row.ran) job.runAt = Number(row.ran);
   else if (state === 'active') Object.assign(job, { startedAt: at, worker: row.worker, token: leaseToken(row) });
   else if (state !== 'ready') job.finishedAt = at;
   if (state === 'done' && row.ran) Object.assign(job, readRan(row.ran as string));
@@ -204,7 +205,7 @@ function readRan(ran: string): { startedAt: number; worker: string } {
   return { startedAt: Number(ran.slice(0, cut)), worker: ran.slice(cut + 1) };
 }
 
-/** Where and when an active job runs, as kept when it is done. */
+/** Where and when an active job runs, as kept when it is done. While a job is ready, the column says since when, if not since it was added. */
 export const RAN = "at || ' ' || worker";
 
 function applyOutcome(job: Job, outcome: Value): void {

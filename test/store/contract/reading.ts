@@ -4,7 +4,7 @@ import { die, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { newJob, settlementOf } from '../../support/jobs.js';
 import { until } from '../../support/wait.js';
-import type { Bench } from './setup.js';
+import { type Bench, SWEEP } from './setup.js';
 
 /** What can be read from outside. */
 export function testLooking(bench: Bench): void {
@@ -194,6 +194,29 @@ export function testLooking(bench: Bench): void {
           expect(page.jobs.length).toBeLessThanOrEqual(1);
         }
       }
+    });
+
+    it('says since when a job is ready, if it was not from the beginning', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const needs = { spec: { needs: [{ queue, id: 'now', on: 'success' as const }] } };
+      await store.add(queue, [newJob('now'), newJob('later', { delay: 1_000 }), newJob('blocked', needs)]);
+      const [first] = await claim(queue, 1);
+      expect(first!.job!.runAt).toBeUndefined();
+      bench.now += 500;
+      await store.settle(queue, [settlementOf(first!, finish(first!.job!))]);
+      const unblockedAt = bench.now;
+      bench.now += 1_500;
+      await store.sweep(queue, SWEEP);
+      const ready = (await store.list(queue, { state: 'ready', limit: 9 })).jobs;
+      expect(ready.map(({ id, runAt }) => [id, runAt])).toEqual([
+        ['blocked', unblockedAt],
+        ['later', bench.now - 1_000],
+      ]);
+      const claimed = await claim(queue, 9);
+      expect(claimed.map(({ job }) => job!.runAt)).toEqual([unblockedAt, bench.now - 1_000]);
+      await store.rerun(queue, ['now'], ['done']);
+      expect((await claim(queue, 1))[0]!.job!.runAt).toBe(bench.now);
     });
   });
 }

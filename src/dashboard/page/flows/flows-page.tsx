@@ -8,6 +8,7 @@ import { Page } from '../frame/page.js';
 import { count } from '../lib/format.js';
 import { useView } from '../lib/live.js';
 import { href } from '../lib/router.js';
+import { storeOption } from '../lib/store-option.js';
 import { Ago, duration, Since } from '../lib/time.js';
 import { FlowBadge, StateBar } from './states.js';
 
@@ -31,7 +32,7 @@ function NoFlows() {
   fetch: { run: "./fetch.sh" }
   clean: { run: "./clean.sh", needs: [fetch] }`}</pre>
       <p>and run it on the store that this dashboard shows:</p>
-      <Command line="npx crore run pipeline.yaml --store sqlite:crore.db" />
+      <Command line={`npx crore run pipeline.yaml${storeOption()}`} />
     </Empty>
   );
 }
@@ -85,7 +86,7 @@ function Row({ flow }: { flow: FlowRow }) {
       <td class="nodes wide" data-label="Nodes">
         <StateBar counts={counts} />
         <span class="muted small-text">
-          {count(over)} of {count(size)} over
+          {count(over)} of {count(size)} finished
         </span>
       </td>
       <td data-label="Started">

@@ -21,5 +21,5 @@ export function Banner() {
 
 function sentence(text: string): string {
   const bare = text.replace(/[.\s]+$/, '');
-  return /^The (store|server) /.test(bare) ? bare : `The store does not answer (${bare})`;
+  return /^The (store|server) /.test(bare) ? bare : `The store has not answered (${bare})`;
 }

@@ -46,7 +46,7 @@ function Asking({ run }: { run: BulkRun }) {
   return (
     <>
       <p>{run.note}</p>
-      <Buttons close="Do nothing">
+      <Buttons close="Keep as is">
         <button
           type="button"
           class={run.danger ? 'button danger' : 'button primary'}

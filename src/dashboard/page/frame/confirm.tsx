@@ -55,7 +55,7 @@ function Asked({ question, answer }: { question: Question; answer: (yes: boolean
         )}
         <div class="dialog-buttons">
           <button type="button" class="button" onClick={() => answer(false)}>
-            Do nothing
+            Keep as is
           </button>
           <button type="submit" class={danger ? 'button danger' : 'button primary'} disabled={!ready}>
             {verb}

@@ -17,7 +17,7 @@ export function JobFacts({ job }: { job: JobView }) {
         <Fact label="Added">
           <Ago at={job.createdAt} />
         </Fact>
-        <TimeFact label={job.state === 'scheduled' ? 'Due' : 'Ready'} at={job.runAt} />
+        <TimeFact label="Due" at={job.state === 'scheduled' ? job.runAt : undefined} />
         <TimeFact label="Started" at={job.startedAt} />
         <TimeFact label="Ended" at={job.finishedAt} />
         <TextFact label="Held by" text={job.state === 'active' ? job.worker : undefined} />

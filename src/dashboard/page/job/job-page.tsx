@@ -71,7 +71,7 @@ function Job({ job, gone }: { job: JobView; gone: boolean }) {
       {!gone && <Reasons job={job} />}
       <div class="job-columns">
         <div class="job-column">
-          <Section title="Time line">
+          <Section title="Timeline">
             <TimeLine events={job.story} />
           </Section>
           <Related job={job} />

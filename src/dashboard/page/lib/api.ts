@@ -16,6 +16,9 @@ import { syncClock } from './time.js';
 /** Who looks at this; absent until it is known. */
 export const session = signal<SessionView | undefined>(undefined);
 
+/** Why somebody may not see anything, where there is no log-in. */
+export const refused = signal<string | undefined>(undefined);
+
 export function mayAct(): boolean {
   return session.value?.access === 'write';
 }
@@ -26,6 +29,8 @@ export class ApiFailure extends Error {
     readonly status: number,
     message: string,
     readonly code = '',
+    /** Whether there is a log-in, if somebody is not logged in. */
+    readonly logIn?: boolean,
   ) {
     super(message);
   }
@@ -78,8 +83,10 @@ function request(body: unknown): RequestInit {
 async function call(path: string, init: RequestInit, leave = true): Promise<Response> {
   const answer = await reach(path, init);
   if (answer.ok) return answer;
-  if (answer.status === 401 && leave) toLogIn();
-  throw await failureOf(answer);
+  const failure = await failureOf(answer);
+  if (answer.status === 401 && failure.logIn === false) refused.value = failure.message;
+  else if (answer.status === 401 && leave) toLogIn();
+  throw failure;
 }
 
 async function reach(path: string, init: RequestInit): Promise<Response> {
@@ -87,14 +94,14 @@ async function reach(path: string, init: RequestInit): Promise<Response> {
     return await fetch(path, { ...init, credentials: 'same-origin' });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiFailure(0, 'The server does not answer');
+    throw new ApiFailure(0, 'The server has not answered');
   }
 }
 
 async function failureOf(answer: Response): Promise<ApiFailure> {
   try {
-    const { error, code } = (await answer.json()) as ApiError;
-    return new ApiFailure(answer.status, error, code);
+    const { error, code, logIn } = (await answer.json()) as ApiError;
+    return new ApiFailure(answer.status, error, code, logIn);
   } catch {
     return new ApiFailure(answer.status, `The server answered with status ${answer.status}`);
   }

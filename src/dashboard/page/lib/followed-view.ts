@@ -107,7 +107,7 @@ export class FollowedView<N extends ViewName> {
     } else if (!this.problem.value) {
       const since = serverNow();
       clearTimeout(this.#timer);
-      this.#timer = window.setTimeout(() => this.#stumble({ text: 'The server does not answer', since }), LOST_MS);
+      this.#timer = window.setTimeout(() => this.#stumble({ text: 'The server has not answered', since }), LOST_MS);
     }
   }
 

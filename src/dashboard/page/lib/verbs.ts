@@ -22,7 +22,7 @@ export const VERBS: readonly Verb[] = [
     past: 'Retried',
     states: ['dead'],
     danger: false,
-    note: 'They go to the back of their queue with fresh attempts.',
+    note: 'Retried jobs go to the back of their queue with fresh attempts.',
   },
   { action: 'run-now', label: 'Run now', past: 'Due now:', states: ['scheduled'], danger: false },
   { action: 'rerun', label: 'Run again', past: 'Runs again:', states: ['done', 'cancelled'], danger: false },
@@ -32,7 +32,7 @@ export const VERBS: readonly Verb[] = [
     past: 'Cancelled',
     states: ['blocked', 'scheduled', 'ready', 'active'],
     danger: true,
-    note: 'They will not run, and what depends on their success will not either.',
+    note: 'Cancelled jobs do not run, and neither does what depends on their success.',
   },
   {
     action: 'remove',
@@ -40,7 +40,7 @@ export const VERBS: readonly Verb[] = [
     past: 'Removed',
     states: ['done', 'dead', 'cancelled'],
     danger: true,
-    note: 'Their records, results and errors are deleted and cannot be brought back.',
+    note: 'Records, results and errors are deleted and cannot be brought back.',
   },
 ];
 

@@ -65,7 +65,7 @@ async function tryToken(token: string): Promise<string> {
     replace(wantedPage());
     return '';
   } catch (error) {
-    if (error instanceof ApiFailure && error.status === 401) return 'This token is not the right one.';
+    if (error instanceof ApiFailure && error.status === 401) return 'Wrong token.';
     return error instanceof Error ? error.message : String(error);
   }
 }

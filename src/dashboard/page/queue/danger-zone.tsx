@@ -5,9 +5,9 @@ import { actAndSay } from '../lib/toast.js';
 export function DangerZone({ queue }: { queue: string }) {
   return (
     <details class="disclosure">
-      <summary>Danger</summary>
+      <summary>Danger zone</summary>
       <div class="disclosure-body">
-        <p>Obliterating a queue deletes every job of it in every state, also those that run now, with all results.</p>
+        <p>Obliterating a queue deletes all its jobs, including running ones, and all results.</p>
         <button type="button" class="button danger" onClick={() => void obliterate(queue)}>
           Obliterate this queue …
         </button>

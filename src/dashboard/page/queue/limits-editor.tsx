@@ -33,7 +33,7 @@ function Form({ queue, limits, close }: { queue: string; limits: QueueLimits; cl
   };
   return (
     <form class="disclosure-body" onSubmit={onSubmit}>
-      <p class="muted">They hold for all workers together. An empty field means no limit.</p>
+      <p class="muted">They apply to all workers together. An empty field means no limit.</p>
       <Part legend="Whole queue" texts={whole} onChange={setWhole} />
       <Part legend="Each group" texts={group} onChange={setGroup} />
       <p class="field-error" role="alert">

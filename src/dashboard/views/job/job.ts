@@ -16,12 +16,12 @@ export async function jobView(engine: Engine, queue: string, id: string): Promis
   const [job] = await store.get(queue, [id]);
   if (!job) return undefined;
   const all = job.spec.needs ?? [];
-  const [needs, { jobs, total }, held] = await Promise.all([
-    statesOf(engine, all.slice(0, MOST_NEIGHBOURS)),
+  const [upstream, { jobs, total }, held] = await Promise.all([
+    jobsOf(engine, all.slice(0, MOST_NEIGHBOURS)),
     store.dependents(queue, id, MOST_NEIGHBOURS),
     leaseOf(engine, job),
   ]);
-  const open = needs.filter(({ state }) => state !== undefined && !isTerminal(state)).length;
+  const open = upstream.filter((one): one is Job => one !== undefined && !isTerminal(one.state));
   const { unique, headers = {} } = job.spec;
   return {
     ...headOf(job),
@@ -35,30 +35,31 @@ export async function jobView(engine: Engine, queue: string, id: string): Promis
     reasons: await reasonsOf(engine, job, open),
     story: storyOf(job),
     log: (job.log ?? '').split('\n').slice(0, -1),
-    needs,
+    needs: withStates(all.slice(0, MOST_NEIGHBOURS), upstream),
     needsTotal: all.length,
-    dependents: await statesOf(engine, jobs),
+    dependents: withStates(jobs, await jobsOf(engine, jobs)),
     dependentsTotal: total,
     ...(unique ? { unique: { key: unique.key, scope: unique.scope } } : {}),
     command: pushCommand(job),
   };
 }
 
-/** The states of these jobs, one call for each queue they are in. */
-async function statesOf<T extends JobReference | Need>(
-  { store }: Engine,
-  jobs: readonly T[],
-): Promise<(T & JobReference)[]> {
+/** These jobs as they are now, one call for each queue they are in; undefined where a record is no longer kept. */
+async function jobsOf({ store }: Engine, wanted: readonly JobReference[]): Promise<(Job | undefined)[]> {
   const byQueue = new Map<string, string[]>();
-  for (const { queue, id } of jobs) byQueue.set(queue, [...(byQueue.get(queue) ?? []), id]);
-  const states = new Map<string, Job['state']>();
+  for (const { queue, id } of wanted) byQueue.set(queue, [...(byQueue.get(queue) ?? []), id]);
+  const found = new Map<string, Job>();
   for (const [queue, ids] of byQueue) {
-    for (const job of await store.get(queue, ids)) if (job) states.set(`${queue}\0${job.id}`, job.state);
+    for (const job of await store.get(queue, ids)) if (job) found.set(`${queue}\0${job.id}`, job);
   }
-  return jobs.map((job) => {
-    const state = states.get(`${job.queue}\0${job.id}`);
-    return { ...job, ...(state === undefined ? {} : { state }) };
-  });
+  return wanted.map(({ queue, id }) => found.get(`${queue}\0${id}`));
+}
+
+function withStates<T extends JobReference | Need>(
+  wanted: readonly T[],
+  jobs: readonly (Job | undefined)[],
+): (T & JobReference)[] {
+  return wanted.map((one, i) => ({ ...one, ...(jobs[i] ? { state: jobs[i].state } : {}) }));
 }
 
 /** Until when an active job is held: its worker's session, and its reservation. */

@@ -16,6 +16,7 @@ export function pushCommand({ queue, payload, priority, spec }: Job): string {
     ...(spec.attempts === DEFAULT_SPEC.attempts ? [] : ['--attempts', String(spec.attempts)]),
     ...(spec.reservation === 0 ? [] : ['--reserve', `${spec.reservation}ms`]),
     ...(spec.unique ? ['--unique', spec.unique.key] : []),
+    ...Object.entries(spec.headers ?? {}).flatMap(([name, value]) => ['--header', `${name}=${value}`]),
   ];
   return ['crore', 'push', ...options, ...text.options, '--', queue, text.payload].map(quote).join(' ');
 }

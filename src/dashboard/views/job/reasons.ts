@@ -1,6 +1,7 @@
 import type { Engine } from '../../../engine/engine.js';
 import { isTerminal, type Job } from '../../../job/job.js';
-import type { Counts, QueueLimits, Rate, WorkerInfo } from '../../../store/store.js';
+import type { Counts, QueueLimits, WorkerInfo } from '../../../store/store.js';
+import { rateText } from '../rate-text.js';
 
 /** Ready jobs that are looked through for the place of one. */
 const MOST_AHEAD = 500;
@@ -16,7 +17,8 @@ interface Situation {
 }
 
 /** Why a job is not running now, in words; several reasons may hold at once. Empty if it runs or has ended. */
-export async function reasonsOf(engine: Engine, job: Job, openNeeds: number): Promise<string[]> {
+export async function reasonsOf(engine: Engine, job: Job, openNeeds: readonly Job[]): Promise<string[]> {
+  if (job.state === 'dead' && job.crashes > 0) return [crashed(job)];
   if (isTerminal(job.state) || job.state === 'active') return [];
   const { store } = engine;
   const [counts, { paused, limits }, workers] = await Promise.all([
@@ -26,7 +28,7 @@ export async function reasonsOf(engine: Engine, job: Job, openNeeds: number): Pr
   ]);
   const situation = { counts, paused, limits, workers };
   const queueReasons = [...(paused ? ['The queue is paused.'] : []), ...(workers.length === 0 ? [NO_WORKER] : [])];
-  if (job.state === 'blocked') return [blockedBy(openNeeds), ...queueReasons];
+  if (job.state === 'blocked') return [blockedBy(openNeeds.length), ...openNeeds.flatMap(troubleOf), ...queueReasons];
   if (job.state === 'scheduled') return [dueAt(job), ...queueReasons];
   return queueReasons.length > 0 ? queueReasons : readyReasons(engine, job, situation);
 }
@@ -37,8 +39,27 @@ function blockedBy(openNeeds: number): string {
   return `It waits for ${openNeeds === 1 ? 'one job that has' : `${openNeeds} jobs that have`} not ended.`;
 }
 
+/** What is wrong with an upstream job, if anything is. */
+function troubleOf({ queue, id, state, attempt, error, spec, runAt }: Job): string[] {
+  const name = `'${id}' of queue '${queue}'`;
+  if (state === 'scheduled' && attempt > 0 && error !== undefined)
+    return [
+      `${name} has failed ${attempt} of ${spec.attempts} times and is tried again at ${timeText(runAt)}: ${error}`,
+    ];
+  return state === 'blocked' ? [`${name} waits for other jobs itself.`] : [];
+}
+
+function crashed({ crashes, error }: Job): string {
+  const times = crashes === 1 ? 'a worker was lost' : `${crashes} workers were lost`;
+  return `It was in hand when ${times}, so it is not tried again: ${error ?? ''}. Retry it when the handler has been fixed.`;
+}
+
+function timeText(at = 0): string {
+  return `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)} UTC`;
+}
+
 function dueAt({ attempt, runAt, spec, error }: Job): string {
-  const due = `${new Date(runAt ?? 0).toISOString().replace('T', ' ').slice(0, 19)} UTC`;
+  const due = timeText(runAt);
   if (attempt === 0 || error === undefined) return `It is not due before ${due}.`;
   return `Attempt ${attempt} of ${spec.attempts} failed; the next one is due at ${due}.`;
 }
@@ -72,10 +93,6 @@ async function groupReasons({ store }: Engine, job: Job, { group }: QueueLimits)
   const running = jobs.filter(({ spec }) => spec.group === job.spec.group).length;
   if (running >= group.concurrency) found.push(`Its group is at its limit of ${group.concurrency} running at once.`);
   return found;
-}
-
-function rateText({ count, per }: Rate): string {
-  return `${count} per ${per % 1_000 === 0 ? `${per / 1_000} s` : `${per} ms`}`;
 }
 
 /** Undefined if a worker does not say how many jobs it runs at once. */

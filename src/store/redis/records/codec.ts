@@ -17,6 +17,8 @@ const FORGET = 16;
 const GROUP = 32;
 const HEAD = 10;
 const AT = 64;
+/** Places of jobs with a priority begin here: see enqueue_job.lua. */
+const FIRST_PLACE = 40_000_000_000_000;
 const TWO_NULS = Buffer.from('\0\0');
 
 let stampedAt = -1;
@@ -176,6 +178,8 @@ function applyTail(job: Job, at: number, tail: Buffer): void {
       if (tail.length > 0) Object.assign(job, readError(tail.toString()));
       return;
     case 'ready':
+      // jobs of other priorities have their place in the queue here
+      if (at > 0 && at < FIRST_PLACE) job.runAt = at;
       if (tail.length > 0) Object.assign(job, readError(tail.toString()));
   }
 }

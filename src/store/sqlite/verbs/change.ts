@@ -74,9 +74,9 @@ export function rerun(
     if (!state || !from.includes(state)) return false;
     tables
       .sql(
-        'UPDATE jobs SET state = 2, attempt = 0, crashes = 0, at = NULL, until = NULL, outcome = NULL, ran = NULL, seq = ? WHERE n = ?',
+        'UPDATE jobs SET state = 2, attempt = 0, crashes = 0, at = NULL, until = NULL, outcome = NULL, ran = ?, seq = ? WHERE n = ?',
       )
-      .run(counters.nextBack(), row.n!);
+      .run(now, counters.nextBack(), row.n!);
     counters.move(state, 'ready');
     counters.event(now, 'revived', id);
     if (by !== undefined) appendNote(tables, row.n as number, 'attempts', writeAction('retried', now, by));

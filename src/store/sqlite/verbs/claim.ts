@@ -89,7 +89,7 @@ export function promote(tables: Tables, counters: QueueCounters, now: number, li
   const due = tables
     .sql('SELECT n, grp FROM jobs WHERE queue = ? AND state = 1 AND at <= ? ORDER BY at, id LIMIT ?')
     .all(counters.queue, now, limit);
-  const update = tables.sql('UPDATE jobs SET state = 2, at = NULL, seq = ? WHERE n = ?');
+  const update = tables.sql('UPDATE jobs SET state = 2, ran = at, at = NULL, seq = ? WHERE n = ?');
   for (const row of due) {
     update.run(counters.nextBack(), row.n!);
     counters.move('scheduled', 'ready');
@@ -139,12 +139,13 @@ function countDefault(tables: Tables, queue: number, limit: number): number {
   return row!.n as number;
 }
 
-/** Six numbers are returned as one text: fetching a value costs more than parsing one. */
+/** The numbers are returned as one text: fetching a value costs more than parsing one. */
 const TAKE = (which: string) => `UPDATE jobs
   SET state = 3, attempt = attempt + 1, at = ?, worker = ?, token = ?, outcome = NULL,
       until = CASE WHEN reservation > 0 THEN ? + reservation END
   WHERE n IN (${which})
-  RETURNING n || ' ' || seq || ' ' || priority || ' ' || attempt || ' ' || crashes || ' ' || created, id, spec, payload`;
+  RETURNING n || ' ' || seq || ' ' || priority || ' ' || attempt || ' ' || crashes || ' ' || created || ' ' || coalesce(ran, ''),
+    id, spec, payload`;
 const FIRST = (which: string) =>
   `SELECT n FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?`;
 const TAKE_JOBS = TAKE(FIRST('grp IS NULL AND priority BETWEEN ? AND ?'));
@@ -206,7 +207,7 @@ interface Taken {
 }
 
 function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: string): Taken {
-  const [n, seq, priority, attempt, crashes, created] = (row[0] as string).split(' ');
+  const [n, seq, priority, attempt, crashes, created, ready] = (row[0] as string).split(' ');
   const job: Job = {
     queue: name,
     id: row[1] as string,
@@ -221,6 +222,7 @@ function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: strin
     token: makeToken(attempt!, n!, token, row[1] as string),
     spec: row[2] === null ? DEFAULT_SPEC : decodeSpec(row[2] as string),
   };
+  if (ready !== '') job.runAt = Number(ready);
   return { n: Number(n), seq: Number(seq), job };
 }
 

@@ -183,7 +183,7 @@ class Settling {
         this.#toFront(lease, row, () => {
           tables
             .sql(
-              `UPDATE jobs SET state = 2, attempt = ?, crashes = ?, seq = ?, at = NULL, until = NULL, outcome = ?,
+              `UPDATE jobs SET state = 2, attempt = ?, crashes = ?, seq = ?, at = NULL, ran = NULL, until = NULL, outcome = ?,
                worker = NULL, token = NULL WHERE n = ?`,
             )
             .run(move.attempt, move.crashes, counters.nextFront(), move.error ?? null, n);

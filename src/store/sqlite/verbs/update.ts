@@ -47,8 +47,11 @@ function place(
   const later = time > now;
   if (state === 'ready' && row.grp !== null) counters.groups(now).leave(row.grp as string);
   tables
-    .sql('UPDATE jobs SET state = ?, priority = ?, at = ?, seq = ? WHERE n = ?')
-    .run(later ? S.scheduled : S.ready, priority, later ? time : null, later ? 0 : counters.nextBack(), row.n!);
+    .sql('UPDATE jobs SET state = ?, priority = ?, at = ?, ran = ?, seq = ? WHERE n = ?')
+    .run(
+      ...[later ? S.scheduled : S.ready, priority, later ? time : null, later ? null : now],
+      ...[later ? 0 : counters.nextBack(), row.n!],
+    );
   counters.move(state, later ? 'scheduled' : 'ready');
   if (!later && row.grp !== null) counters.groups(now).enter(row.grp as string);
 }

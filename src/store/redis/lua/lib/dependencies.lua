@@ -26,7 +26,7 @@ local function deliver_end(down, up, state)
     call('ZADD', stem .. 'scheduled', at, down)
     call('HSET', stem .. 'runs', down, 'scheduled 0 0 ' .. priority .. ' ' .. at .. ' ')
   else
-    enqueue_job(down, 0, 0, priority, '', false)
+    enqueue_job(down, 0, 0, priority, '', false, now)
   end
   wake()
   return nil

@@ -21,7 +21,7 @@ for i = 4, #ARGV do
     call('HDEL', stem .. 'ended', id)
     event('revived', id)
     if ARGV[2] ~= '' then append_attempt(id, ARGV[2]) end
-    enqueue_job(id, 0, 0, priority, '', false)
+    enqueue_job(id, 0, 0, priority, '', false, now)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end
 end

@@ -33,7 +33,7 @@ if time > now then
   call('ZADD', stem .. 'scheduled', time, id)
   write_run('scheduled', time)
 else
-  enqueue_job(id, attempt, crashes, wanted, tail, false)
+  enqueue_job(id, attempt, crashes, wanted, tail, false, now)
 end
 wake()
 return state

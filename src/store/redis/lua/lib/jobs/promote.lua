@@ -6,8 +6,8 @@ local function promote_due(limit)
   call('ZREM', stem .. 'scheduled', unpack(due))
   local runs = call('HMGET', stem .. 'runs', unpack(due))
   for i, id in ipairs(due) do
-    local _, attempt, crashes, priority, _, tail = parse_run(runs[i])
-    enqueue_job(id, attempt, crashes, priority, tail, false)
+    local _, attempt, crashes, priority, at, tail = parse_run(runs[i])
+    enqueue_job(id, attempt, crashes, priority, tail, false, at)
   end
   return #due
 end

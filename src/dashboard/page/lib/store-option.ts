@@ -1,0 +1,11 @@
+import { session } from './api.js';
+
+/** The option of commands that leads to the store of this dashboard; a password is left out. */
+export function storeOption(): string {
+  const url = session.value?.url ?? '';
+  return url === '' ? '' : ` --store ${quoted(url)}`;
+}
+
+function quoted(text: string): string {
+  return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
