@@ -32,6 +32,11 @@ export interface AddOptions {
   priority?: number;
   /** Deliveries to a worker before the job becomes dead; default 5. */
   attempts?: number;
+  /**
+   * Retry for this long, counted from when the job is due; with it, the number of attempts is not limited unless `attempts` is given.
+   * The first attempt always takes place.
+   */
+  retryFor?: Duration;
   /** Wait between attempts: a duration or a curve; default exponential from 1 s to 1 h with 20 % jitter. */
   backoff?: Duration | BackoffOptions;
   /** How long an attempt may take before it counts as failed; default: as long as its worker lives. */
@@ -88,6 +93,7 @@ const KNOWN = [
   'at',
   'priority',
   'attempts',
+  'retryFor',
   'backoff',
   'reservation',
   'unique',
@@ -99,6 +105,7 @@ const KNOWN = [
   'headers',
 ] as const;
 const HEADER_LIMIT = 16_384;
+const MOST_ATTEMPTS = 1_000_000;
 const HIGHEST_PRIORITY = 1_000_000;
 
 /** Builds a job for the store from an encoded payload. `now` is the store's clock. */
@@ -144,10 +151,24 @@ export function resolveChanges(payload: Body | undefined, { priority, delay, at 
 }
 
 function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
-  const { id, idWindow, attempts, backoff, reservation, unique, needs, expires, keep, keepDead, group, headers } =
-    options;
+  const {
+    id,
+    idWindow,
+    attempts,
+    retryFor,
+    backoff,
+    reservation,
+    unique,
+    needs,
+    expires,
+    keep,
+    keepDead,
+    group,
+    headers,
+  } = options;
   const asked =
     attempts ??
+    retryFor ??
     backoff ??
     reservation ??
     unique ??
@@ -162,16 +183,28 @@ function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
   const kept = keep || keepDead ? resolveKeeps(keep, keepDead) : DEFAULT_SPEC.keep;
   return sharedSpec({
     idWindow: id === undefined ? undefined : resolveIdWindow(idWindow, kept.done),
-    attempts: attempts === undefined ? DEFAULT_SPEC.attempts : checkInteger(attempts, 'attempts', 1, 1_000_000),
+    attempts:
+      attempts === undefined
+        ? retryFor === undefined
+          ? DEFAULT_SPEC.attempts
+          : MOST_ATTEMPTS
+        : checkInteger(attempts, 'attempts', 1, MOST_ATTEMPTS),
     backoff: backoff === undefined ? DEFAULT_BACKOFF : resolveBackoff(backoff),
     reservation: reservation === undefined ? 0 : Math.max(1, milliseconds(reservation, 'reservation')),
     expires: expires === undefined ? 0 : resolveExpiry(expires, now),
+    ...(retryFor === undefined ? {} : { retryFor: milliseconds(retryFor, 'retryFor') + untilDue(options, now) }),
     keep: kept,
     headers: headers === undefined ? undefined : resolveHeaders(headers),
     group: group === undefined ? undefined : checkName(group, 'group'),
     unique: unique === undefined ? undefined : resolveUnique(unique),
     needs: needs === undefined || needs.length === 0 ? undefined : resolveNeeds(queue, needs),
   });
+}
+
+/** How long after it is added a job is due. */
+function untilDue({ delay, at }: AddOptions, now: number): number {
+  if (at !== undefined) return Math.max(0, moment(at, 'at') - now);
+  return delay === undefined ? 0 : milliseconds(delay, 'delay');
 }
 
 /** With no retention, ids are free at once, unless the window says otherwise. */

@@ -60,7 +60,10 @@ function lostAttempt(engine: Engine, { lease, why }: LostEntry, job: Job, messag
 
 function decideJob(engine: Engine, { lease, why }: LostEntry, job: Job, policy: SweepPolicy): Outcome {
   if (why === 'reservation') {
-    return fail(job, `no report within its reservation of ${job.spec.reservation} ms`, { random: engine.random });
+    return fail(job, `no report within its reservation of ${job.spec.reservation} ms`, {
+      random: engine.random,
+      now: engine.store.now(),
+    });
   }
   // The server died before it delivered this job, so no worker has failed.
   return lease.worker.startsWith(SERVER_SESSION) ? release(job) : lose(job, policy.maxCrashes, lease.worker);

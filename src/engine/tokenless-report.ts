@@ -55,7 +55,7 @@ export function failure(
   now: number,
 ): Settlement {
   const lease = { worker: job.worker!, token: job.token!, id: job.id };
-  const move = fail(job, REPORTED, { random });
+  const move = fail(job, REPORTED, { random, now });
   const { attempt, startedAt, worker } = job;
   const error = { name: '', message: REPORTED };
   return {

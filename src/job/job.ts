@@ -67,6 +67,8 @@ export interface Spec {
   reservation: number;
   /** Do not start later than this many milliseconds after creation; 0 means no expiry. */
   expires: number;
+  /** No attempt begins later than this many milliseconds after creation, except the first; absent means no limit. */
+  retryFor?: number;
   keep: { done: Keep; dead: Keep };
   /** For how many milliseconds after the job's end its id, chosen by the producer, stays taken. Absent for a generated id. */
   idWindow?: number;

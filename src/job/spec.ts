@@ -30,9 +30,11 @@ const NAMED = '=';
 
 /** The shared object for a spec with the same options, if there is one. */
 export function sharedSpec(spec: Spec): Spec {
-  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw, idWindow } = spec;
+  const { attempts, backoff, reservation, expires, retryFor, keep, headers, group, unique, needs, raw, idWindow } =
+    spec;
   const plain = attempts === DEFAULT_SPEC.attempts && backoff === DEFAULT_BACKOFF && keep.dead === DEAD;
-  if (!plain || reservation || expires || headers || group || unique || needs || raw) return spec;
+  if (!plain || reservation || expires || retryFor !== undefined || headers || group || unique || needs || raw)
+    return spec;
   if (idWindow !== undefined) return keep.done === DONE && idWindow === DONE.ms ? NAMED_SPEC : spec;
   if (keep.done === DONE) return DEFAULT_SPEC;
   return keep.done.count === 0 || keep.done.ms === 0 ? FORGETFUL_SPEC : spec;
@@ -54,12 +56,14 @@ export function encodeSpec(spec: Spec): string {
 const WRITTEN = new WeakMap<Spec, string>();
 
 function writeSpec(spec: Spec): string {
-  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw, idWindow } = spec;
+  const { attempts, backoff, reservation, expires, retryFor, keep, headers, group, unique, needs, raw, idWindow } =
+    spec;
   const differing = {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_BACKOFF ? undefined : backoff,
     reservation: reservation || undefined,
     expires: expires || undefined,
+    retryFor,
     keep: keep === DEFAULT_SPEC.keep ? undefined : keep,
     headers,
     group,

@@ -12,7 +12,11 @@ export type Outcome = { attempt: number; crashes: number } & (
 );
 
 /** The counts and options of a job: all that a decision needs. */
-export type Counted = Pick<Job, 'attempt' | 'crashes'> & { spec: Pick<Spec, 'attempts' | 'backoff'> };
+export type Counted = Pick<Job, 'attempt' | 'crashes'> & {
+  spec: Pick<Spec, 'attempts' | 'backoff' | 'retryFor'>;
+  /** Absent for a raw task. */
+  createdAt?: number;
+};
 
 export function finish(job: Counted, result?: Body): Outcome {
   return { to: 'done', attempt: job.attempt, crashes: job.crashes, result };
@@ -20,15 +24,21 @@ export function finish(job: Counted, result?: Body): Outcome {
 
 export interface FailOptions {
   random: () => number;
+  now: number;
   /** Milliseconds chosen by the worker's own function, instead of the stored backoff. */
   delay?: number;
 }
 
-/** A failed attempt: retry later, or dead if this was the last one. */
-export function fail(job: Counted, error: string, { random, delay }: FailOptions): Outcome {
+/** A failed attempt: retry later, or dead if this was the last one, or if the next one would come too late. */
+export function fail(job: Counted, error: string, { random, delay, now }: FailOptions): Outcome {
   const counts = { attempt: job.attempt, crashes: job.crashes, error };
   if (job.attempt >= job.spec.attempts) return { to: 'dead', ...counts };
-  return { to: 'scheduled', delay: delay ?? waitAfter(job.spec.backoff, job.attempt, random), ...counts };
+  const wait = delay ?? waitAfter(job.spec.backoff, job.attempt, random);
+  return isTooLate(job, now + wait) ? { to: 'dead', ...counts } : { to: 'scheduled', delay: wait, ...counts };
+}
+
+function isTooLate({ createdAt, spec: { retryFor } }: Counted, next: number): boolean {
+  return retryFor !== undefined && createdAt !== undefined && next > createdAt + retryFor;
 }
 
 function waitAfter(backoff: Backoff, attempt: number, random: () => number): number {

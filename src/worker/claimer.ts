@@ -79,7 +79,8 @@ export class Claimer {
     const session = this.hooks.session();
     if (!session || this.#closed || this.#held || this.#comparing) return;
     if (this.#mustReconcile) {
-      if (this.#trigger.claims === 0) this.#startComparing(session);
+      // A claim whose answer is here but has not been taken yet counts: its leases would look like those of a lost answer.
+      if (this.#asked === 0) this.#startComparing(session);
       return;
     }
     if (!this.#trigger.isOpen || this.settler.clogged) return;
@@ -102,6 +103,7 @@ export class Claimer {
       this.#mustReconcile = true;
       this.hooks.onError(error as Error, `claiming from queue '${this.queue}'`);
     }
+    if (this.#mustReconcile) this.fill();
   }
 
   #take(session: WorkerSession, claim: Claim): void {

@@ -39,7 +39,7 @@ export function threw(job: RunningJob<unknown>, error: unknown, context: Outcome
   const message = errorLine(described);
   if (isFatal(error)) return settlement(job, die(job, message), context, described);
   const delay = chosenDelay(job, error, context);
-  return settlement(job, fail(job, message, { random: context.random, delay }), context, described);
+  return settlement(job, fail(job, message, { random: context.random, now: context.now(), delay }), context, described);
 }
 
 export function released(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
@@ -50,7 +50,7 @@ export function overran(job: RunningJob<unknown>, context: OutcomeContext): Sett
   const message = `took longer than its reservation of ${job.spec.reservation} ms`;
   const delay = chosenDelay(job, undefined, context);
   const described = { name: 'TIMEOUT', message };
-  return settlement(job, fail(job, message, { random: context.random, delay }), context, described);
+  return settlement(job, fail(job, message, { random: context.random, now: context.now(), delay }), context, described);
 }
 
 export function expired(job: RunningJob<unknown>, context: OutcomeContext): Settlement {

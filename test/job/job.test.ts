@@ -83,7 +83,7 @@ describe('transitions', () => {
           const random = () => luck;
           const moves = [
             finish(job),
-            fail(job, 'e', { random }),
+            fail(job, 'e', { random, now: 0 }),
             die(job, 'e'),
             snooze(job, 5),
             release(job),
@@ -96,7 +96,7 @@ describe('transitions', () => {
             expect(move.attempt).toBeLessThanOrEqual(job.attempt);
             expect(move.crashes).toBeGreaterThanOrEqual(job.crashes);
           }
-          expect(fail(job, 'e', { random }).to).toBe(job.attempt >= job.spec.attempts ? 'dead' : 'scheduled');
+          expect(fail(job, 'e', { random, now: 0 }).to).toBe(job.attempt >= job.spec.attempts ? 'dead' : 'scheduled');
           expect(lose(job, most, 'w').to).toBe(job.crashes + 1 >= most ? 'dead' : 'ready');
           expect(release(job).attempt).toBe(job.attempt - 1);
         },

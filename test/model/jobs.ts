@@ -151,7 +151,7 @@ function outcome(entry: Entry, how: How, record: NewJob): Settlement {
   const random = () => 0.5;
   const moves: Record<How, () => Outcome> = {
     done: () => finish(job),
-    fail: () => fail(job, 'failed', { random, delay: 70 }),
+    fail: () => fail(job, 'failed', { random, now: 0, delay: 70 }),
     die: () => die(job, 'died'),
     release: () => release(job),
     snooze: () => snooze(job, 90),
@@ -170,6 +170,6 @@ function judged(entry: LostEntry): Settlement {
   if (!entry.job)
     return { lease: entry.lease, outcome: { to: 'ready', attempt: 0, crashes: 0 }, spec: DEFAULT_SPEC, priority: 0 };
   const { job } = entry;
-  const move = entry.why === 'worker' ? lose(job, 2, 'x') : fail(job, 'late', { random: () => 0, delay: 60 });
+  const move = entry.why === 'worker' ? lose(job, 2, 'x') : fail(job, 'late', { random: () => 0, now: 0, delay: 60 });
   return { lease: entry.lease, outcome: move, spec: job.spec, priority: job.priority };
 }

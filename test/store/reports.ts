@@ -145,7 +145,7 @@ export function testReports({ name, open }: StoreUnderTest): void {
       await store.settle(queue, [settlementOf(dead!, die(dead!.job!, 'x'))]);
       await store.settle(queue, [
         settlementOf(done!, { to: 'done', attempt: 1, crashes: 0 }),
-        settlementOf(retry!, fail(retry!.job!, 'y', { random: () => 0 })),
+        settlementOf(retry!, fail(retry!.job!, 'y', { random: () => 0, now: 0 })),
       ]);
       const ids = ['dead', 'done', 'retry', 'active', 'waiting', 'nobody'];
       expect(await store.remove(queue, ids)).toEqual([true, true, false, false, false, false]);

@@ -60,12 +60,13 @@ export interface JobLine {
   group?: string;
   reserve?: string;
   attempts?: string;
+  retryFor?: string;
   backoff?: string;
   text?: boolean;
 }
 
 /** Names of the options, as in `JobLine`. */
-export const JOB_LINE = ['priority', 'unique', 'group', 'reserve', 'attempts', 'backoff', 'text'] as const;
+export const JOB_LINE = ['priority', 'unique', 'group', 'reserve', 'attempts', 'retryFor', 'backoff', 'text'] as const;
 
 export function jobLine(command: Command): Command {
   return command
@@ -74,6 +75,7 @@ export function jobLine(command: Command): Command {
     .option('--group <name>', 'Jobs of one group take turns with those of others.')
     .option('--reserve <time>', 'An attempt that takes longer counts as failed.')
     .option('--attempts <n>', 'Maximum number of attempts (default: 5).')
+    .option('--retry-for <time>', 'Retry for this long, however many attempts that takes.')
     .option('--backoff <time>', 'Wait this long between attempts (default: 1s, increasing).')
     .option('--text', 'Treat payloads as text, even if they look like JSON.');
 }
@@ -86,6 +88,7 @@ export function resolveJobLine(line: JobLine): ScheduledJobOptions {
     group: line.group === undefined ? undefined : checkName(line.group, '--group'),
     reservation: duration(line.reserve, '--reserve'),
     attempts: whole(line.attempts, '--attempts', 1, 1_000_000),
+    retryFor: duration(line.retryFor, '--retry-for'),
     backoff: duration(line.backoff, '--backoff'),
   });
 }

@@ -30,6 +30,7 @@ interface Definition {
 const JOB_OPTIONS = [
   'priority',
   'attempts',
+  'retryFor',
   'backoff',
   'reservation',
   'unique',

@@ -65,6 +65,7 @@ export function optionsOf({ id, generatedId, priority, time, options }: pb.NewJo
   const reservation = toMs(options.reservation);
   const expires = toMs(options.expires);
   if (options.attempts !== undefined) asked.attempts = options.attempts;
+  if (options.retryFor) asked.retryFor = Math.max(0, toMs(options.retryFor)!);
   if (options.backoff) asked.backoff = toBackoff(options.backoff);
   if (reservation !== undefined && reservation !== 0) asked.reservation = reservation;
   if (expires !== undefined && expires !== 0) asked.expires = expires;

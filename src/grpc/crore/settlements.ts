@@ -46,7 +46,7 @@ function errorOf({ outcome }: WorkRequest_Settle): AttemptError | undefined {
   return failure ? toFailure(failure) : { name: '', message: short(error) };
 }
 
-function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limit }: Judge): Outcome {
+function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, now, limit }: Judge): Outcome {
   switch (outcome.case) {
     case 'done':
       return finish(job, bodyOf(outcome.value.result, 'the result', limit));
@@ -54,6 +54,7 @@ function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, limi
       const delay = toMs(outcome.value.delay);
       return fail(job, lineOf(outcome.value), {
         random,
+        now: now(),
         delay: delay === undefined ? undefined : Math.max(0, delay),
       });
     }

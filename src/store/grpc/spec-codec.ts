@@ -69,7 +69,8 @@ export const SCOPES: readonly (UniqueScope | undefined)[] = [undefined, 'waiting
 /** Only the values that differ from the defaults; undefined for a job with default options. */
 export function fromSpec(spec: Spec): pb.JobOptions | undefined {
   if (spec === DEFAULT_SPEC) return undefined;
-  const { attempts, backoff, reservation, expires, keep, headers, group, unique, needs, raw, idWindow } = spec;
+  const { attempts, backoff, reservation, expires, retryFor, keep, headers, group, unique, needs, raw, idWindow } =
+    spec;
   return create(pb.JobOptionsSchema, {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_SPEC.backoff ? undefined : fromBackoff(backoff),
@@ -92,6 +93,7 @@ export function fromSpec(spec: Spec): pb.JobOptions | undefined {
     })),
     raw: raw === true,
     idWindow: idWindow === undefined ? undefined : fromMs(idWindow),
+    retryFor: retryFor === undefined ? undefined : fromMs(retryFor),
   });
 }
 
@@ -114,6 +116,7 @@ export function toSpec(options: pb.JobOptions | undefined, queue: string): Spec 
     needs: needs.length > 0 ? needs.map((need) => toNeed(need, queue)) : undefined,
     raw: raw || undefined,
     idWindow: toMs(options.idWindow),
+    ...(options.retryFor ? { retryFor: toMs(options.retryFor)! } : {}),
   });
 }
 

@@ -284,7 +284,7 @@ export function testChanging(bench: Bench): void {
       await joined(queue);
       await store.add(queue, [newJob('a', { spec: { group: 'g' } }), newJob('b', { spec: { group: 'g' } })]);
       const [a] = await claim(queue, 1);
-      await store.settle(queue, [settlementOf(a!, fail(a!.job!, 'oops', { random: () => 0, delay: 60_000 }))]);
+      await store.settle(queue, [settlementOf(a!, fail(a!.job!, 'oops', { random: () => 0, now: 0, delay: 60_000 }))]);
       expect(await store.update(queue, 'a', { delay: 0 })).toBe('scheduled');
       await store.update(queue, 'b', { delay: 0 });
       const again = await claim(queue, 9);

@@ -133,7 +133,7 @@ export function testDependencies(bench: Bench): void {
       await store.add(queue, [newJob('a'), newJob('b', needs({ queue, id: 'a' }))]);
       const [a] = await claim(queue, 1);
       await store.settle(queue, [settlementOf(a!, release(a!.job!))]);
-      const stale = [finish(a!.job!), fail(a!.job!, 'x', { random })].map((move) => settlementOf(a!, move));
+      const stale = [finish(a!.job!), fail(a!.job!, 'x', { random, now: 0 })].map((move) => settlementOf(a!, move));
       expect(await store.settle(queue, stale)).toEqual([false, false]);
       expect(await store.count(queue)).toMatchObject({ blocked: 1, ready: 1 });
     });

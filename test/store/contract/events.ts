@@ -35,7 +35,7 @@ export function testEvents(bench: Bench): void {
       const [a, b] = await claim(queue, 2);
       await store.recordProgress(queue, a!.lease, { progress: '{"half":1}' });
       await store.settle(queue, [
-        settlementOf(a!, fail(a!.job!, 'oops', { random: () => 0, delay: 10 })),
+        settlementOf(a!, fail(a!.job!, 'oops', { random: () => 0, now: 0, delay: 10 })),
         settlementOf(b!, release(b!.job!)),
       ]);
       bench.now += 10;

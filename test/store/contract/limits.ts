@@ -103,7 +103,7 @@ export function testPace(bench: Bench): void {
       expect(names(first).sort()).toEqual(['a0', 'b0', 'n0', 'n1']);
       expect(await store.claim(session(queue), 9)).toMatchObject({ entries: [], more: false });
       const of = (id: string) => first.filter((entry) => entry.job!.id === id);
-      await settle(queue, of('b0'), (job) => fail(job, 'x', { random: () => 0, delay: 50 }));
+      await settle(queue, of('b0'), (job) => fail(job, 'x', { random: () => 0, now: 0, delay: 50 }));
       expect(await entryNames(queue, 9)).toEqual(['b1']);
       await settle(queue, of('a0'), release);
       const again = await claim(queue, 9);

@@ -301,7 +301,7 @@ export function testRetention(bench: Bench): void {
       await store.add(queue, [newJob('j', { spec: { attempts: 2 } })]);
       for (const attempt of [1, 2]) {
         const [entry] = await claim(queue, 1);
-        const move = fail(entry!.job!, `no ${attempt}`, { random, delay: 0 });
+        const move = fail(entry!.job!, `no ${attempt}`, { random, now: 0, delay: 0 });
         const settled = { ...settlementOf(entry!, move), attempt: line(attempt, `no ${attempt}`) };
         expect(await store.settle(queue, [settled])).toEqual([true]);
       }
@@ -326,7 +326,7 @@ export function testRetention(bench: Bench): void {
       let stale: Entry | undefined;
       for (let attempt = 1; attempt <= 20; attempt++) {
         const [entry] = await claim(queue, 1);
-        const move = fail(entry!.job!, 'no', { random, delay: 0 });
+        const move = fail(entry!.job!, 'no', { random, now: 0, delay: 0 });
         const message = `${'ä'.repeat(6_000)} ${attempt}`;
         await store.settle(queue, [{ ...settlementOf(entry!, move), attempt: line(attempt, message) }]);
         stale ??= entry;

@@ -140,7 +140,7 @@ export function testSettling(bench: Bench): void {
       await joined(queue);
       await store.add(queue, [newJob('a', { spec: { attempts: 2 } }), newJob('b')]);
       const [a] = await claim(queue, 1);
-      await store.settle(queue, [settlementOf(a!, fail(a!.job!, 'first', { random, delay: 50 }))]);
+      await store.settle(queue, [settlementOf(a!, fail(a!.job!, 'first', { random, now: 0, delay: 50 }))]);
       expect(await mustGet(store, queue, 'a')).toMatchObject({
         state: 'scheduled',
         runAt: bench.now + 50,
@@ -155,7 +155,7 @@ export function testSettling(bench: Bench): void {
       expect(names(rest)).toEqual(['c', 'a']);
       const again = rest.find((entry) => entry.job?.id === 'a')!;
       expect(again.job!.attempt).toBe(2);
-      await store.settle(queue, [settlementOf(again, fail(again.job!, 'second', { random }))]);
+      await store.settle(queue, [settlementOf(again, fail(again.job!, 'second', { random, now: 0 }))]);
       expect(await mustGet(store, queue, 'a')).toMatchObject({ state: 'dead', attempt: 2, error: 'second' });
       expect((await store.count(queue)).dead).toBe(1);
     });

@@ -80,7 +80,7 @@ export function testTasks(bench: Bench): void {
       await store.push(queue, [Buffer.from([0, 255, 10])]);
       const [entry] = await claim(queue, 1);
       const record = newJob('born', { payload: entry!.task! });
-      const move = fail({ attempt: 1, crashes: 0, spec: record.spec }, 'boom', { random, delay: 500 });
+      const move = fail({ attempt: 1, crashes: 0, spec: record.spec }, 'boom', { random, now: 0, delay: 500 });
       expect(await store.settle(queue, [settlementOf(entry!, move, record)])).toEqual([true]);
       const job = await mustGet(store, queue, 'born');
       expect(job).toMatchObject({ state: 'scheduled', attempt: 1, error: 'boom', runAt: bench.now + 500 });

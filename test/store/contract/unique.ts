@@ -25,7 +25,7 @@ export function testUnique(bench: Bench): void {
       expect(await store.add(queue, [newJob('b', unique('k', 'alive'))])).toEqual([{ outcome: 'duplicate', id: 'a' }]);
       const [entry] = await claim(queue, 1);
       expect(await store.add(queue, [newJob('b', unique('k', 'alive'))])).toEqual([{ outcome: 'duplicate', id: 'a' }]);
-      await store.settle(queue, [settlementOf(entry!, fail(entry!.job!, 'x', { random, delay: 5 }))]);
+      await store.settle(queue, [settlementOf(entry!, fail(entry!.job!, 'x', { random, now: 0, delay: 5 }))]);
       expect((await store.add(queue, [newJob('b', unique('k', 'alive'))]))[0]!.outcome).toBe('duplicate');
       bench.now += 5;
       const [again] = await claim(queue, 1);
