@@ -4,7 +4,6 @@ import { resolveLimits } from '../engine/limits.js';
 import { extraJob } from '../engine/schedules/schedules.js';
 import { CroreError } from '../errors.js';
 import { isWaiting } from '../job/job.js';
-import type { QueueLimits } from '../store/store.js';
 import type { Action, ActionResult } from './api.js';
 
 /** Jobs in one request. */
@@ -77,8 +76,11 @@ async function runSchedule(engine: Engine, name: string): Promise<ActionResult> 
   return { changed: 1, job: { queue: schedule.queue, id: 'id' in outcome ? outcome.id : job.id } };
 }
 
-/** For the log: what was asked for, without lists of ids. */
-export function describeAction(asked: unknown): object {
-  const { ids, ...rest } = Object(asked) as { ids?: unknown; limits?: QueueLimits };
-  return Array.isArray(ids) ? { ...rest, jobs: ids.length, first: ids[0] } : rest;
+const LOGGED = ['action', 'queue', 'name', 'id', 'limits', 'filter', 'group'] as const;
+
+/** For the log: what was asked for, without lists of ids and without anything that nobody asked for. */
+export function describeAction(asked: Record<string, unknown>): object {
+  const known = Object.fromEntries(LOGGED.flatMap((key) => (asked[key] === undefined ? [] : [[key, asked[key]]])));
+  const { ids } = asked;
+  return Array.isArray(ids) ? { ...known, jobs: ids.length, first: ids[0] } : known;
 }

@@ -60,7 +60,9 @@ export class Dashboard {
     try {
       return await this.#answer(request, new URL(request.url));
     } catch (error) {
-      if (!(error instanceof CroreError)) this.setup.log({ err: error }, 'a request of the dashboard failed');
+      // Somebody who goes away in the middle of a request is no news.
+      if (!(error instanceof CroreError) && !request.signal.aborted)
+        this.setup.log({ err: error }, 'a request of the dashboard failed');
       return failed(error);
     }
   }
@@ -88,7 +90,7 @@ export class Dashboard {
   }
 
   async #look(request: Request, name: string, url: URL): Promise<Response> {
-    const access = await this.setup.access(request);
+    const access = await this.#access(request);
     if (access === undefined) return this.#notAllowed();
     if (name === 'session') return json(this.#session(access));
     const parameters = parametersOf(url.searchParams);
@@ -99,6 +101,12 @@ export class Dashboard {
     const { view: followed = '', ...rest } = parameters;
     const stream = this.#live.follow(followed as ViewName, this.#view(followed), rest);
     return respond(200, stream, { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' });
+  }
+
+  /** Whatever the application returns: only these two words allow anything. */
+  async #access(request: Request): Promise<Access | undefined> {
+    const access: unknown = await this.setup.access(request);
+    return access === 'read' || access === 'write' ? access : undefined;
   }
 
   #notAllowed(): Response {
@@ -124,7 +132,7 @@ export class Dashboard {
     const foreign = foreignRequest(request);
     if (foreign !== undefined) return refuse(403, 'BAD_OPTION', foreign);
     if (name === 'login') return this.#logIn(request);
-    const access = await this.setup.access(request);
+    const access = await this.#access(request);
     if (access === undefined) return this.#notAllowed();
     if (name === 'logout') return respond(204, null, this.#cookie(this.setup.logIns?.logOut()));
     if (name !== 'act' && name !== 'bulk') return refuse(404, 'NOT_FOUND', 'not a path of the dashboard');
@@ -154,7 +162,7 @@ export class Dashboard {
     const own =
       typeof asked.action === 'string' && Object.hasOwn(actions, asked.action) ? actions[asked.action] : undefined;
     const result = await (own ? own(asked) : act(engine, asked, by));
-    this.setup.log({ by, ...describeAction(asked), changed: result.changed }, 'done by hand in the dashboard');
+    this.setup.log({ ...describeAction(asked), by, changed: result.changed }, 'done by hand in the dashboard');
     return json(result);
   }
 
@@ -162,7 +170,7 @@ export class Dashboard {
     const by = this.#by(request);
     const task = await bulkTask(this.setup.engine, asked, by);
     const done = (changed: number) => {
-      if (!counts) this.setup.log({ by, ...asked, changed }, 'done by hand in the dashboard');
+      if (!counts) this.setup.log({ ...describeAction(asked), by, changed }, 'done by hand in the dashboard');
     };
     return respond(200, runBulk(this.setup.engine, task, done), { 'content-type': 'application/x-ndjson' });
   }

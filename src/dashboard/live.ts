@@ -8,11 +8,17 @@ const MOST_STREAMS = 500;
 const KEEPALIVE = 15_000;
 /** A reader that takes nothing for this long is disconnected. */
 const STUCK = 60_000;
+/** Streams end after this long, and pages open them again at once: who may look is asked anew. */
+const LONGEST = 300_000;
+const RECONNECT = 300;
 
 interface Reader {
   controller: ReadableStreamDefaultController<Uint8Array>;
+  openedAt: number;
   sentAt: number;
   readAt: number;
+  /** It was too slow for the last message, and gets it when it reads on. */
+  isBehind: boolean;
 }
 
 /** A view that somebody follows: it is read once for all who follow it. */
@@ -45,11 +51,12 @@ export class LiveViews {
       {
         start: (controller) => {
           this.#streams += 1;
-          reader = { controller, sentAt: performance.now(), readAt: performance.now() };
+          const now = performance.now();
+          reader = { controller, openedAt: now, sentAt: now, readAt: now, isBehind: false };
           this.#join(key, view, parameters, reader);
         },
         pull: () => {
-          if (reader) reader.readAt = performance.now();
+          if (reader) this.#catchUp(key, reader);
         },
         cancel: () => this.#leave(key, reader!),
       },
@@ -77,6 +84,12 @@ export class LiveViews {
     };
     this.#followed.set(key, followed);
     void this.#read(key, followed);
+  }
+
+  #catchUp(key: string, reader: Reader): void {
+    reader.readAt = performance.now();
+    const message = this.#followed.get(key)?.message;
+    if (reader.isBehind && message !== undefined) send(reader, message);
   }
 
   #leave(key: string, reader: Reader): void {
@@ -133,22 +146,24 @@ export class LiveViews {
     const now = performance.now();
     for (const reader of [...readers]) {
       const { desiredSize } = reader.controller;
-      if (desiredSize === null || (desiredSize <= 0 && now - reader.readAt > STUCK)) this.#end(key, reader);
+      const isStuck = desiredSize !== null && desiredSize <= 0 && now - reader.readAt > STUCK;
+      if (desiredSize === null || isStuck || now - reader.openedAt > LONGEST) this.#end(key, reader);
       else if (now - reader.sentAt > KEEPALIVE) send(reader, ': alive\n\n');
     }
   }
 }
 
 function message(event: string, json: string): string {
-  return `event: ${event}\ndata: ${json}\n\n`;
+  return `event: ${event}\ndata: ${json}\nretry: ${RECONNECT}\n\n`;
 }
 
 const encoder = new TextEncoder();
 
-/** A reader that has not taken the previous messages is left out: the next one has everything. */
+/** A reader that has not taken the previous messages gets the latest one when it has. */
 function send(reader: Reader, text: string): void {
   const { controller } = reader;
-  if ((controller.desiredSize ?? 0) <= 0) return;
+  reader.isBehind = (controller.desiredSize ?? 0) <= 0;
+  if (reader.isBehind) return;
   controller.enqueue(encoder.encode(text));
   reader.sentAt = performance.now();
 }

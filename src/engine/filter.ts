@@ -96,6 +96,8 @@ export async function listMatching(
 
 /** Ids per step of a bulk command. */
 const CHUNK = 500;
+/** Jobs that are looked at beyond twice the number there was at the beginning. */
+const SLACK = 10_000;
 
 export interface BulkOptions {
   /** Called after each step with the number of jobs examined and the number changed. */
@@ -118,17 +120,21 @@ export async function forEachMatching(
 ): Promise<number> {
   let seen = 0;
   let changed = 0;
+  const began = engine.store.now();
+  const counts = await engine.store.count(queue);
   for (const state of states) {
     let cursor: string | undefined;
+    // Jobs that are added meanwhile are left alone, and do not make it go on for ever.
+    const most = seen + 2 * counts[state] + SLACK;
     do {
       signal?.throwIfAborted();
       const page: JobPage = await engine.store.list(queue, { state, limit: CHUNK, cursor });
-      const ids = page.jobs.filter(matches).map((job) => job.id);
+      const ids = page.jobs.filter((job) => job.createdAt <= began && matches(job)).map((job) => job.id);
       if (ids.length > 0) changed += (await act(ids)).filter(Boolean).length;
       seen += page.jobs.length;
       progress?.(seen, changed);
       cursor = page.cursor;
-    } while (cursor !== undefined);
+    } while (cursor !== undefined && seen < most);
   }
   return changed;
 }

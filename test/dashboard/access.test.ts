@@ -115,6 +115,12 @@ describe('a dashboard without tokens on a loopback address', () => {
     expect(large.status).toBe(400);
   });
 
+  it('logs nothing that somebody made up', async () => {
+    await dashboard.post('api/act', { action: 'cancel-flow', id: 'x', by: 'FORGED', msg: 'FORGED', level: 'fatal' });
+    const { lines } = dashboard as unknown as { lines: object[] };
+    expect(JSON.stringify(lines)).not.toContain('FORGED');
+  });
+
   it('logs what is done by hand, with who and how many', async () => {
     await dashboard.crore.queue('logged').add(1, { id: 'a' });
     await dashboard.post('api/act', { action: 'cancel', queue: 'logged', ids: ['a', 'none'] });
@@ -150,6 +156,24 @@ describe('bulk actions', () => {
     const ended = { state: 'cancelled', id: 'j1' };
     const { changed } = await bulk({ action: 'remove', queue: 'bulk', filter: ended });
     expect(await queue.count()).toMatchObject({ ready: 800, cancelled: 400 - changed });
+  });
+
+  it('leave alone what is added after they began, and come to an end', async () => {
+    const queue = dashboard.crore.queue('flood');
+    await queue.addMany(Array.from({ length: 1_500 }, (_, i) => ({ payload: i, id: `old-${i}` })));
+    let flooding = true;
+    let added = 0;
+    const flood = async () => {
+      while (flooding) await queue.addMany(Array.from({ length: 200 }, () => ({ payload: ++added })));
+    };
+    await new Promise((resolve) => setTimeout(resolve, 5)); // the clock has to move on
+    const floods = flood();
+    const { changed } = await bulk({ action: 'cancel', queue: 'flood', filter: { state: 'ready' } });
+    flooding = false;
+    await floods;
+    expect(changed).toBeGreaterThanOrEqual(1_500);
+    expect(changed).toBeLessThan(1_500 + added);
+    expect(await queue.count()).toMatchObject({ cancelled: Math.min(changed, 1_000), ready: 1_500 + added - changed });
   });
 
   it('are refused where the state does not fit the action', async () => {

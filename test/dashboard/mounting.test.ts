@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dashboard } from '../../dist/dashboard/index.js';
+import { dashboard, nodeListener } from '../../dist/dashboard/index.js';
 import { type Crore, open } from '../../dist/index.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
 
@@ -91,6 +93,38 @@ describe('dashboard()', () => {
     expect((await ask(jobs, '/elsewhere')).status).toBe(404);
     expect((await ask(jobs, '/jobs/api/login', CHANGE)).status).toBe(404);
     await jobs.close();
+  });
+
+  it('allows nothing if the application says anything but read or write', async () => {
+    for (const said of [false, null, '', 0, true, 'admin', {}]) {
+      const jobs = dashboard(crore, { access: () => said as never });
+      expect((await ask(jobs, '/api/session')).status, String(said)).toBe(401);
+      expect((await ask(jobs, '/api/act', CHANGE)).status, String(said)).toBe(401);
+      expect(await (await ask(jobs, '/api/session')).json()).toMatchObject({ logIn: false });
+    }
+  });
+
+  it('serves no path that a guard in front of it would have read differently', async () => {
+    const listener = nodeListener(dashboard(crore, { base: '/jobs', access: 'write' }));
+    const server = createServer(listener).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const statusOf = async (target: string) => {
+      const socket = connect(port, '127.0.0.1').end(`GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+      let answer = '';
+      for await (const part of socket) answer += part;
+      return Number(/^HTTP\/1.1 (\d+)/.exec(answer)![1]);
+    };
+    expect(await statusOf('/jobs/api/session')).toBe(200);
+    for (const target of [
+      '//x/jobs/api/session',
+      '/x/../jobs/api/session',
+      '/x/%2e%2e/jobs/api/session',
+      '/\\x/jobs/api/session',
+      'http://y/jobs/api/session',
+    ])
+      expect(await statusOf(target), target).toBeGreaterThanOrEqual(400);
+    server.close();
   });
 
   it('must be told what is allowed', () => {

@@ -10,6 +10,7 @@ import type {
   WorkersView,
 } from '../../dist/dashboard/api.js';
 import { Fatal } from '../../dist/index.js';
+import { DEFAULT_SPEC } from '../../dist/job/spec.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { follow, startDashboard, type TestDashboard } from './support/dashboard.js';
@@ -243,6 +244,39 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
     expect(active.wait![0]).toBeGreaterThanOrEqual(0);
     const all = await dashboard.get<HistoryView>('api/history?range=day');
     expect(all.points.at(-1)!.done).toBeGreaterThanOrEqual(2);
+  });
+
+  it('a job: a progress that is no JSON, or large, is shown as text', async () => {
+    const { store: direct } = dashboard;
+    await direct.join('odd', 'w', { lease: 60_000, info: 'no JSON either' });
+    await direct.add('odd', [{ id: 'a', payload: '1', priority: 0, spec: DEFAULT_SPEC }]);
+    const { entries } = await direct.claim({ queue: 'odd', worker: 'w', lease: 60_000 }, 1);
+    for (const progress of ['not json', '['.repeat(30_000), JSON.stringify('x'.repeat(100_000))]) {
+      await direct.recordProgress('odd', entries[0]!.lease, { progress });
+      expect(String((await jobOf('odd', 'a')).progress).length).toBeLessThan(2_100);
+      expect((await dashboard.get<JobsView>('api/jobs?queue=odd&state=active')).jobs).toHaveLength(1);
+    }
+  });
+
+  it('a job: how many others it waits for, also if there are many, and what is wrong with them', async () => {
+    const { crore } = dashboard;
+    const queue = crore.queue<number, void>('many');
+    await queue.addMany(Array.from({ length: 150 }, (_, i) => ({ payload: i, id: `up-${i}` })));
+    await queue.add(0, { id: 'down', needs: Array.from({ length: 150 }, (_, i) => `up-${i}`) });
+    const worker = queue.work(
+      async (job) => {
+        if (job.id === 'up-149') throw new Error('the last one fails');
+      },
+      { backoff: () => 3_600_000 },
+    );
+    await until('only one is left', async () => (await queue.count()).scheduled === 1);
+    await worker.close();
+    const { reasons, needs, needsTotal } = await jobOf('many', 'down');
+    expect(reasons[0]).toBe('It waits for one job that has not ended.');
+    expect(reasons[1]).toMatch(
+      /^'up-149' of queue 'many' has failed 1 of 5 times and is tried again at .*: Error: the last/,
+    );
+    expect([needs.length, needsTotal]).toEqual([100, 150]);
   });
 
   it('live: sends a view when it changes, and not when it does not', async () => {

@@ -36,7 +36,9 @@ function toRequest(request: IncomingMessage, signal: AbortSignal): Request {
   const { method = 'GET', headers, socket } = request;
   const target = (request as { originalUrl?: string }).originalUrl ?? request.url ?? '/';
   const scheme = (socket as { encrypted?: boolean }).encrypted ? 'https' : 'http';
-  const url = new URL(target, `${scheme}://${headers.host ?? 'localhost'}`);
+  const url = new URL(`${scheme}://${headers.host ?? 'localhost'}${target}`);
+  // What a guard in front of this has seen must be what is served.
+  if (!target.startsWith('/') || url.pathname !== target.split(/[?#]/)[0]) throw new Error('a path that is not plain');
   const all = new Headers();
   for (const [name, value] of Object.entries(headers)) {
     for (const one of [value ?? []].flat()) if (!name.startsWith(':')) all.append(name, one);
@@ -77,13 +79,19 @@ async function write(answer: Response, response: ServerResponse): Promise<void> 
   response.once('close', cancel);
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     if (!response.write(part.value)) await drained(response);
+    if (response.destroyed) return;
   }
   response.end();
 }
 
+/** A client that reads nothing for this many milliseconds is disconnected. */
+const STUCK = 60_000;
+
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
+    const timer = setTimeout(() => response.destroy(), STUCK).unref();
     const done = () => {
+      clearTimeout(timer);
       response.off('drain', done).off('close', done);
       resolve();
     };

@@ -7,6 +7,7 @@ import type { QueueRow } from '../api.js';
 const TOGETHER = 50;
 /** A queue that was looked at less than this many milliseconds ago is left out of a look at all of them. */
 const FRESH = 400;
+const JUST_NOW = 50;
 /** Where there are more queues than this, their names are kept for as long, and all are looked at less often. */
 export const MANY = 200;
 const PASS_EVERY = 3_000;
@@ -60,7 +61,7 @@ export class QueueBoard {
   /** What is known of all queues; begins another look at them if the last one is old, and waits for it a little. */
   async glances(patience: number): Promise<Glance[]> {
     const names = await this.names();
-    if (performance.now() > this.#passAt) this.#pass ??= this.#lookAtAll(names);
+    if (names.length <= MANY || performance.now() > this.#passAt) this.#pass ??= this.#lookAtAll(names);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, patience);
@@ -106,7 +107,7 @@ export class QueueBoard {
     try {
       for (let i = 0; i < names.length; i += TOGETHER) {
         await Promise.all(
-          names.slice(i, i + TOGETHER).map((name) => this.#look(name, names.length > MANY ? FRESH : 0)),
+          names.slice(i, i + TOGETHER).map((name) => this.#look(name, names.length > MANY ? FRESH : JUST_NOW)),
         );
         await new Promise((resolve) => setImmediate(resolve));
       }

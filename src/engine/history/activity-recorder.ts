@@ -8,7 +8,7 @@ const MOST_QUEUES = 1_000;
 /** Writes under way at once. */
 const TOGETHER = 50;
 /** How long closing waits for the last write. */
-const LAST_WRITE = 1_000;
+const LAST_WRITE = 200;
 
 /** The history of all queues together. */
 export const ALL_QUEUES = '';

@@ -121,3 +121,15 @@ export function durationOf(ms: number | undefined, what: string, low: number, hi
     throw new CroreError('BAD_DURATION', `${what} must be from ${low} ms to ${high} ms`);
   return ms;
 }
+
+/** The progress of a job is JSON that every other interface will read. */
+export function checkProgress(progress: string, limit: number): string {
+  if (progress.length > limit)
+    throw new CroreError('PAYLOAD_TOO_LARGE', `progress is over the limit of ${limit} bytes`);
+  try {
+    JSON.parse(progress);
+  } catch {
+    throw new CroreError('BAD_PAYLOAD', 'progress is not JSON');
+  }
+  return progress;
+}

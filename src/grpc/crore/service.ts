@@ -14,7 +14,7 @@ import { type AddOutcome, MAX_BATCH, type WorkerInfo, type WorkerSession } from 
 import type { ServerContext } from '../context.js';
 import { AwaitedJobs } from './awaited-jobs.js';
 import { getFitting, listFitting, MOST_ANSWERED, sizeOf } from './pages.js';
-import { bodyOf, durationOf, idsOf, leaseOf, limitsOf, newJob, queueName, timeOf } from './requests.js';
+import { bodyOf, checkProgress, durationOf, idsOf, leaseOf, limitsOf, newJob, queueName, timeOf } from './requests.js';
 import { scheduleService } from './schedule-service.js';
 import { ADD_OUTCOMES } from './settlements.js';
 import { listenTo } from './signal-stream.js';
@@ -164,7 +164,10 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       };
     },
     recordProgress: async ({ queue, lease, progress, log }) => ({
-      applied: await store.recordProgress(queueName(queue), leaseOf(lease), { progress, log }),
+      applied: await store.recordProgress(queueName(queue), leaseOf(lease), {
+        progress: progress === undefined ? undefined : checkProgress(progress, limits.message),
+        log,
+      }),
     }),
     reportSuccess: async ({ queue, ids }) => ({ applied: await store.reportSuccess(queueName(queue), idsOf(ids)) }),
     remove: async ({ queue, ids }) => ({ applied: await store.remove(queueName(queue), idsOf(ids)) }),

@@ -17,7 +17,7 @@ import { Session } from '../../worker/session.js';
 import type { ServerContext } from '../context.js';
 import { CallError } from '../status.js';
 import { StreamQueue } from './queue-session.js';
-import { checkToken, durationOf } from './requests.js';
+import { checkProgress, checkToken, durationOf } from './requests.js';
 import { ResponseQueue } from './response-queue.js';
 import { settlementFor } from './settlements.js';
 
@@ -227,13 +227,7 @@ export class WorkStream {
   async #note({ token, progress, log }: WorkRequest_Progress): Promise<void> {
     const held = this.#held.get(checkToken(token));
     if (!held) return;
-    if (progress !== undefined) {
-      try {
-        JSON.parse(progress);
-      } catch {
-        throw new CroreError('BAD_PAYLOAD', 'progress is not JSON');
-      }
-    }
+    if (progress !== undefined) checkProgress(progress, this.context.limits.message);
     const line = log === undefined ? undefined : `${log.replaceAll('\n', ' ')}\n`;
     await this.context.engine.store.recordProgress(held.queue.queue, held.entry.lease, { progress, log: line });
   }

@@ -31,6 +31,7 @@ CREATE TEMP TABLE ring_names (list, lock_start);`;
 /** The rings of a SQLite file; a file that has none is left as it is. */
 export class SqliteInspector implements RingInspector {
   private db: Database | undefined;
+  private hasRings = false;
   /** The file is of an earlier version, which said nothing about holders. */
   private earlier = false;
 
@@ -69,21 +70,21 @@ export class SqliteInspector implements RingInspector {
   close(): void {
     this.db?.close();
     this.db = undefined;
+    this.hasRings = false;
+    this.earlier = false;
   }
 
   /** Undefined as long as the file has no ring. */
   private open(): Database | undefined {
     if (this.earlier) this.close();
-    if (this.db || !existsSync(this.file)) return this.db;
-    const db = openDatabase(this.file);
-    if (!hasTable(db, 'ring_list')) {
-      db.close();
-      return undefined;
-    }
-    this.earlier = !hasTable(db, 'ring_holder');
-    if (this.earlier) db.exec(STAND_INS);
-    this.db = db;
-    return db;
+    if (this.hasRings || !existsSync(this.file)) return this.db;
+    // The connection is kept even if there is no ring yet: a driver gives the file back late.
+    this.db ??= openDatabase(this.file);
+    if (!hasTable(this.db, 'ring_list')) return undefined;
+    this.hasRings = true;
+    this.earlier = !hasTable(this.db, 'ring_holder');
+    if (this.earlier) this.db.exec(STAND_INS);
+    return this.db;
   }
 }
 

@@ -73,7 +73,7 @@ export async function follow(
     const parts = (rest + part).split('\n\n');
     rest = parts.pop()!;
     for (const one of parts) {
-      const match = /^event: (\w+)\ndata: (.*)$/s.exec(one);
+      const match = /^event: (\w+)\ndata: (.*)\nretry: \d+$/s.exec(one);
       if (match) messages.push({ event: match[1]!, data: JSON.parse(match[2]!) });
     }
     if (enough(messages)) break;

@@ -17,6 +17,8 @@ export interface FlowViews {
 
 /** Most flows in the list. */
 const MOST = 200;
+/** How long, in milliseconds, a store without flows is taken for one: each look opens its file. */
+const EMPTY_FOR = 2_000;
 /** Graphs kept in memory, and the largest one that is read at all. */
 const [MOST_GRAPHS, LARGEST] = [4, 250_000];
 
@@ -28,6 +30,7 @@ class JournalViews implements FlowViews {
   /** Most recently used last. */
   readonly #graphs = new Map<string, { graph: WatchedGraph; last?: { stamp: string; view: FlowView } }>();
   #opening: Promise<Journal | undefined> | undefined;
+  #emptyUntil = 0;
 
   /** `open` returns undefined as long as there are no flows. */
   constructor(private readonly open: () => Promise<Journal | undefined>) {}
@@ -66,13 +69,17 @@ class JournalViews implements FlowViews {
 
   /** Opened for the first view that finds one; a failure is tried again. */
   async #journal(): Promise<Journal | undefined> {
+    if (performance.now() < this.#emptyUntil) return undefined;
     const opening = this.#opening ?? this.open();
     this.#opening = opening;
     const journal = await opening.catch((error: Error) => {
       this.#opening = undefined;
       throw error;
     });
-    if (!journal && this.#opening === opening) this.#opening = undefined;
+    if (!journal && this.#opening === opening) {
+      this.#opening = undefined;
+      this.#emptyUntil = performance.now() + EMPTY_FOR;
+    }
     return journal;
   }
 

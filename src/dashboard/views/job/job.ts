@@ -9,6 +9,8 @@ import { storyOf } from './story.js';
 
 /** Jobs before and after this one that are shown. */
 const MOST_NEIGHBOURS = 100;
+/** Jobs that are read at once. */
+const TOGETHER = 500;
 
 /** Undefined if there is no such job. */
 export async function jobView(engine: Engine, queue: string, id: string): Promise<JobView | undefined> {
@@ -17,7 +19,7 @@ export async function jobView(engine: Engine, queue: string, id: string): Promis
   if (!job) return undefined;
   const all = job.spec.needs ?? [];
   const [upstream, { jobs, total }, held] = await Promise.all([
-    jobsOf(engine, all.slice(0, MOST_NEIGHBOURS)),
+    jobsOf(engine, all),
     store.dependents(queue, id, MOST_NEIGHBOURS),
     leaseOf(engine, job),
   ]);
@@ -50,7 +52,10 @@ async function jobsOf({ store }: Engine, wanted: readonly JobReference[]): Promi
   for (const { queue, id } of wanted) byQueue.set(queue, [...(byQueue.get(queue) ?? []), id]);
   const found = new Map<string, Job>();
   for (const [queue, ids] of byQueue) {
-    for (const job of await store.get(queue, ids)) if (job) found.set(`${queue}\0${job.id}`, job);
+    for (let i = 0; i < ids.length; i += TOGETHER) {
+      for (const job of await store.get(queue, ids.slice(i, i + TOGETHER)))
+        if (job) found.set(`${queue}\0${job.id}`, job);
+    }
   }
   return wanted.map(({ queue, id }) => found.get(`${queue}\0${id}`));
 }

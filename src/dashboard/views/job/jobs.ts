@@ -11,6 +11,8 @@ import { lineOf } from './content.js';
 const PAGE = 50;
 /** Characters of an error in a list. */
 const MOST_ERROR = 300;
+/** Characters of a progress that is parsed. */
+const MOST_PROGRESS = 2_000;
 
 export async function jobsView(engine: Engine, parameters: JobsParameters): Promise<JobsView> {
   const { queue, cursor } = parameters;
@@ -37,7 +39,9 @@ export function filterOf(asked: JobFilter, states: readonly State[]): ResolvedFi
   return resolveFilter(filter, states, 'filter');
 }
 
-function given(text: string | undefined): text is string {
+function given(text: unknown): text is string {
+  if (text !== undefined && typeof text !== 'string')
+    throw new CroreError('BAD_OPTION', 'filter: only texts are allowed');
   return text !== undefined && text !== '';
 }
 
@@ -66,8 +70,17 @@ export function headOf(job: Job): Omit<JobRow, 'payload' | 'error'> {
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(finishedAt === undefined ? {} : { finishedAt }),
     ...(worker === undefined ? {} : { worker }),
-    ...(job.progress === undefined ? {} : { progress: JSON.parse(job.progress) as unknown }),
+    ...(job.progress === undefined ? {} : { progress: progressOf(job.progress) }),
   };
+}
+
+/** A progress that is large, or no JSON, is shown as text. */
+function progressOf(text: string): unknown {
+  try {
+    return text.length > MOST_PROGRESS ? `${text.slice(0, MOST_PROGRESS)}…` : (JSON.parse(text) as unknown);
+  } catch {
+    return text;
+  }
 }
 
 function cut(text: string): string {

@@ -3,8 +3,12 @@ import { isTerminal, type Job } from '../../../job/job.js';
 import type { Counts, QueueLimits, WorkerInfo } from '../../../store/store.js';
 import { rateText } from '../rate-text.js';
 
-/** Ready jobs that are looked through for the place of one. */
+/** Ready jobs that are looked through for the place of one, and counted at most. */
+const MOST_LOOKED = 2_000;
 const MOST_AHEAD = 500;
+const PAGE = 500;
+/** Upstream jobs whose trouble is told. */
+const MOST_TROUBLES = 5;
 /** Active jobs that are looked through for those of a group. */
 const MOST_ACTIVE = 500;
 
@@ -27,12 +31,16 @@ export async function reasonsOf(engine: Engine, job: Job, openNeeds: readonly Jo
     store.workers(job.queue),
   ]);
   const situation = { counts, paused, limits, workers };
+  const now = store.now();
+  if (job.spec.expires > 0 && now > job.createdAt + job.spec.expires) return [EXPIRED];
   const queueReasons = [...(paused ? ['The queue is paused.'] : []), ...(workers.length === 0 ? [NO_WORKER] : [])];
-  if (job.state === 'blocked') return [blockedBy(openNeeds.length), ...openNeeds.flatMap(troubleOf), ...queueReasons];
-  if (job.state === 'scheduled') return [dueAt(job), ...queueReasons];
+  if (job.state === 'blocked')
+    return [blockedBy(openNeeds.length), ...openNeeds.flatMap(troubleOf).slice(0, MOST_TROUBLES), ...queueReasons];
+  if (job.state === 'scheduled') return [...((job.runAt ?? 0) > now ? [dueAt(job)] : []), ...queueReasons];
   return queueReasons.length > 0 ? queueReasons : readyReasons(engine, job, situation);
 }
 
+const EXPIRED = 'It has expired: the next worker that claims it cancels it.';
 const NO_WORKER = 'No worker serves the queue: start one with queue.work() or `crore work`.';
 
 function blockedBy(openNeeds: number): string {
@@ -69,20 +77,22 @@ async function readyReasons(engine: Engine, job: Job, situation: Situation): Pro
   const found: string[] = [];
   if (limits.concurrency !== undefined && counts.active >= limits.concurrency)
     found.push(`The queue is at its limit of ${limits.concurrency} running at once.`);
-  if (limits.rate) found.push(`The queue starts at most ${rateText(limits.rate)}.`);
   if (job.spec.group !== undefined) found.push(...(await groupReasons(engine, job, limits)));
   const slots = slotsOf(workers);
   if (slots !== undefined && counts.active >= slots)
     found.push(`All ${slots} slots of the ${workers.length} workers of the queue are taken.`);
   const ahead = await aheadOf(engine, job);
-  if (ahead !== 0) found.push(ahead === undefined ? manyAhead(counts.ready) : `${ahead} ready jobs are ahead of it.`);
+  if (ahead !== 0) found.push(aheadText(ahead, job));
+  // A rate is a reason only for the job that is next.
+  else if (limits.rate) found.push(`The queue starts at most ${rateText(limits.rate)}.`);
   if (job.crashes > 0)
     found.push('A worker was lost with it, so it runs alone, when a worker has nothing else in hand.');
   return found.length > 0 ? found : ['Nothing holds it back: a worker should claim it within a moment.'];
 }
 
-function manyAhead(ready: number): string {
-  return `More than ${MOST_AHEAD} of the ${ready} ready jobs are ahead of it.`;
+function aheadText(ahead: number | undefined, { spec }: Job): string {
+  const jobs = spec.group === undefined ? 'ready jobs' : 'ready jobs of its group';
+  return ahead === undefined ? `More than ${MOST_AHEAD} ${jobs} are ahead of it.` : `${ahead} ${jobs} are ahead of it.`;
 }
 
 async function groupReasons({ store }: Engine, job: Job, { group }: QueueLimits): Promise<string[]> {
@@ -106,10 +116,17 @@ function slotsOf(workers: readonly WorkerInfo[]): number | undefined {
   return slots;
 }
 
-/** How many ready jobs will be claimed before this one; undefined if more than are looked through. */
+/** How many ready jobs of its group, or without one, are ahead of it; undefined if more than are looked through. */
 async function aheadOf({ store }: Engine, job: Job): Promise<number | undefined> {
-  const { jobs } = await store.list(job.queue, { state: 'ready', limit: MOST_AHEAD });
-  const place = jobs.findIndex(({ id }) => id === job.id);
-  if (place >= 0) return place;
-  return jobs.length < MOST_AHEAD ? 0 : undefined;
+  let [cursor, ahead]: [string | undefined, number] = [undefined, 0];
+  for (let looked = 0; looked < MOST_LOOKED; looked += PAGE) {
+    const page = await store.list(job.queue, { state: 'ready', limit: PAGE, cursor });
+    for (const { id, spec } of page.jobs) {
+      if (id === job.id) return ahead;
+      if (spec.group === job.spec.group && ++ahead > MOST_AHEAD) return undefined;
+    }
+    cursor = page.cursor;
+    if (cursor === undefined) return 0;
+  }
+  return undefined;
 }
