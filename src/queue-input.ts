@@ -1,4 +1,5 @@
 import { checkInteger, checkOptions, describe } from './engine/check.js';
+import type { Codec } from './engine/codec.js';
 import type { AddOptions } from './engine/options.js';
 import { decodeValue } from './engine/payload.js';
 import { CroreError, Fatal } from './errors.js';
@@ -28,9 +29,14 @@ export function atItem(error: unknown, place: string): unknown {
   return new CroreError(error.code, `${place}: ${error.message}`, { cause: error });
 }
 
-/** Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for. */
-export function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json'): unknown {
-  return job && !job.spec.raw ? decodeValue(job.payload) : readTask(task ?? (job!.payload as Bytes), tasks);
+/**
+ * Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for and have no
+ * codec.
+ */
+export function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json', codec?: Codec): unknown {
+  return job && !job.spec.raw
+    ? decodeValue(job.payload, codec, 'the payload')
+    : readTask(task ?? (job!.payload as Bytes), tasks);
 }
 
 function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './engine/check.js';
+import { type Codec, checkCodec } from './engine/codec.js';
 import { chunks, type Engine } from './engine/engine.js';
 import { type EventOptions, followEvents, type JobEvents } from './engine/events.js';
 import {
@@ -41,6 +42,8 @@ export interface QueueOptions<T, P = unknown> {
    * schema's output.
    */
   schema?: StandardSchemaV1<T, P>;
+  /** Encodes payloads and results, after they became JSON and before they are stored: encryption, compression. */
+  codec?: Codec;
 }
 
 /** What all queues of a connection share. */
@@ -73,16 +76,18 @@ export class Queue<T = unknown, R = unknown, P = T> {
   readonly #context: QueueContext;
   readonly #capacity: Capacity;
   readonly #schema: StandardSchemaV1<unknown, unknown> | undefined;
+  readonly #codec: Codec | undefined;
 
   constructor(
     context: QueueContext,
     readonly name: string,
     options: QueueOptions<T, P> = {},
   ) {
-    checkOptions(options, ['limits', 'schema'], 'queue');
+    checkOptions(options, ['limits', 'schema', 'codec'], 'queue');
     this.#context = context;
     this.#capacity = resolveCapacity(options.limits);
     this.#schema = options.schema as StandardSchemaV1<unknown, unknown> | undefined;
+    this.#codec = checkCodec(options.codec);
   }
 
   /** Adds one job. Calls made in the same turn of the event loop are sent together. */
@@ -145,7 +150,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
     return this.#addAllIn(connection, jobs);
   }
 
-  /** Pushes raw tasks, exactly the bytes given; returns how many were accepted (fewer only when the queue is full). */
+  /** Pushes raw tasks, exactly the bytes given, without the codec; returns how many were accepted (fewer only when the queue is full). */
   async push(tasks: string | Bytes | readonly (string | Bytes)[]): Promise<number> {
     if (typeof tasks === 'string' || tasks instanceof Uint8Array) {
       return (await this.#engine.push(this.name, this.#task(tasks), this.#capacity)) ? 1 : 0;
@@ -172,7 +177,8 @@ export class Queue<T = unknown, R = unknown, P = T> {
       maxPayload,
       prepare: {
         handler: traced(handler),
-        read: (entry) => readEntry(entry, resolved.tasks) as P,
+        read: (entry) => readEntry(entry, resolved.tasks, this.#codec) as P,
+        codec: this.#codec,
         check: this.#checker(),
       },
       onError: resolved.onError ?? this.#context.onError,
@@ -184,12 +190,12 @@ export class Queue<T = unknown, R = unknown, P = T> {
 
   /** A handle to a job that was added by other code. */
   handle(id: string): Handle<T, R> {
-    return new Handle(this.#engine, this.name, checkName(id, 'job id'), 'created', true);
+    return new Handle(this.#engine, this.name, checkName(id, 'job id'), 'created', this.#codec, true);
   }
 
   async get(id: string): Promise<JobView<T, R> | undefined> {
     const [job] = await this.#engine.store.get(this.name, [id]);
-    return job && viewOf(job);
+    return job && viewOf(job, this.#codec);
   }
 
   /** Counts entries by state; raw tasks count as ready or active. */
@@ -208,7 +214,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
     const filter = resolveFilter(options.filter ?? {}, [state], 'list');
     const asked = { limit, cursor: checkCursor(options.cursor) };
     const page = await listMatching(this.#engine, this.name, state, filter, asked);
-    return { jobs: page.jobs.map((job) => viewOf<T, R>(job)), cursor: page.cursor };
+    return { jobs: page.jobs.map((job) => viewOf<T, R>(job, this.#codec)), cursor: page.cursor };
   }
 
   workers(): Promise<WorkerInfo[]> {
@@ -320,12 +326,13 @@ export class Queue<T = unknown, R = unknown, P = T> {
   }
 
   #encode(payload: T, options: AddOptions | undefined): NewJob {
-    const body = encodeValue(payload, `payload for queue '${this.name}'`, this.#context.maxPayload);
+    const what = `payload for queue '${this.name}'`;
+    const body = encodeValue(payload, what, this.#context.maxPayload, this.#codec);
     return resolveJob(this.name, body, options, this.#engine.store.now());
   }
 
   #handle(job: NewJob, outcome: AddOutcome): Handle<T, R> {
-    return new Handle(this.#engine, this.name, 'id' in outcome ? outcome.id : job.id, outcome.outcome);
+    return new Handle(this.#engine, this.name, 'id' in outcome ? outcome.id : job.id, outcome.outcome, this.#codec);
   }
 
   #task(task: unknown): Bytes {
