@@ -1,4 +1,4 @@
-import { type DynamicModule, type FactoryProvider, Module, type ModuleMetadata } from '@nestjs/common';
+import { type DynamicModule, type FactoryProvider, Module, type ModuleMetadata, type Type } from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import { type Crore, type OpenOptions, open } from '../index.js';
 import { ProcessorRunner } from './processors.js';
@@ -41,13 +41,20 @@ export class CroreModule {
   /** Registers queues by name, or with the options of `crore.queue`, for `@InjectQueue` and `@Processor`. */
   static registerQueue(...queues: (string | QueueRegistration)[]): DynamicModule {
     const providers = queues.map((queue) => queueProvider(typeof queue === 'string' ? { name: queue } : queue));
-    return { module: RegisteredQueues, providers, exports: providers };
+    return { module: moduleClass(), providers, exports: providers };
   }
 }
 Module({})(CroreModule);
 
-class RegisteredQueues {}
-Module({})(RegisteredQueues);
+/**
+ * A class for each call. Nest 10 compares dynamic modules of one class by their text, which is the same for two sets of options: it would
+ * drop one of them without a word, and a codec with it.
+ */
+function moduleClass(): Type {
+  class RegisteredQueues {}
+  Module({})(RegisteredQueues);
+  return RegisteredQueues;
+}
 
 const SHARED: FactoryProvider[] = [
   { provide: CRORE, useFactory: ({ url, ...options }: CroreModuleOptions) => open(url, options), inject: [OPTIONS] },
