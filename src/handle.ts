@@ -46,7 +46,7 @@ function plainFields<T, R>(payload: Body, result: Body | undefined): Fields<T, R
 }
 
 /** One record that cannot be decoded must not hide the others of its page. */
-function decodedFields<T, R>({ payload, result, spec }: Job, codec: Codec): Fields<T, R> {
+function decodedFields<T, R>({ payload, result }: Job, codec: Codec): Fields<T, R> {
   const undecoded: NonNullable<Fields<T, R>['undecoded']> = {};
   const decoded = (body: Body, name: 'payload' | 'result') => {
     try {
@@ -56,7 +56,7 @@ function decodedFields<T, R>({ payload, result, spec }: Job, codec: Codec): Fiel
       return Buffer.from(body as Uint8Array);
     }
   };
-  const fields: Fields<T, R> = { payload: (spec.raw ? payload : decoded(payload, 'payload')) as T };
+  const fields: Fields<T, R> = { payload: decoded(payload, 'payload') as T };
   if (result !== undefined) fields.result = decoded(result, 'result') as R;
   return Object.keys(undecoded).length > 0 ? { ...fields, undecoded } : fields;
 }

@@ -29,14 +29,11 @@ export function atItem(error: unknown, place: string): unknown {
   return new CroreError(error.code, `${place}: ${error.message}`, { cause: error });
 }
 
-/**
- * Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for and have no
- * codec.
- */
+/** Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for. */
 export function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json', codec?: Codec): unknown {
-  return job && !job.spec.raw
-    ? decodeValue(job.payload, codec, 'the payload')
-    : readTask(task ?? (job!.payload as Bytes), tasks);
+  const value = decodeValue(task ?? job!.payload, codec, 'the payload');
+  const isRaw = !job || job.spec.raw;
+  return isRaw && value instanceof Uint8Array ? readTask(value, tasks) : value;
 }
 
 function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {

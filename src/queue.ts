@@ -13,7 +13,7 @@ import {
 } from './engine/filter.js';
 import { type QueueLimitOptions, resolveLimits } from './engine/limits.js';
 import { type AddOptions, resolveJob } from './engine/options.js';
-import { checkSize, encodeValue, validate } from './engine/payload.js';
+import { encodeValue, validate } from './engine/payload.js';
 import { CroreError } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
 import { type Bytes, type NewJob, STATES, type State } from './job/job.js';
@@ -150,7 +150,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
     return this.#addAllIn(connection, jobs);
   }
 
-  /** Pushes raw tasks, exactly the bytes given, without the codec; returns how many were accepted (fewer only when the queue is full). */
+  /** Pushes raw tasks, exactly the bytes given; returns how many were accepted (fewer only when the queue is full). */
   async push(tasks: string | Bytes | readonly (string | Bytes)[]): Promise<number> {
     if (typeof tasks === 'string' || tasks instanceof Uint8Array) {
       return (await this.#engine.push(this.name, this.#task(tasks), this.#capacity)) ? 1 : 0;
@@ -339,8 +339,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
     const bytes = typeof task === 'string' ? Buffer.from(task) : task;
     if (!(bytes instanceof Uint8Array))
       throw new CroreError('BAD_PAYLOAD', `a task must be a string or bytes, not ${describe(task)}`);
-    checkSize(bytes, `task for queue '${this.name}'`, this.#context.maxPayload);
-    return bytes;
+    return encodeValue(bytes, `task for queue '${this.name}'`, this.#context.maxPayload, this.#codec) as Bytes;
   }
 
   #checker(): ((job: RunningJob<P>) => P | Promise<P>) | undefined {

@@ -70,8 +70,17 @@ function marked(body: Body): Buffer {
 function unmarked(bytes: Bytes): unknown {
   const content = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(1);
   if (bytes[0] === RAW_BYTES) return content;
-  if (bytes[0] === JSON_TEXT) return JSON.parse(content.toString());
+  if (bytes[0] === JSON_TEXT) return parsed(content.toString());
   throw new Error('codec.decode returned what codec.encode was never given');
+}
+
+/** The message of JSON.parse quotes the text, and errors are stored as they are. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error('what codec.decode returned is not JSON');
+  }
 }
 
 function checkBytes(bytes: unknown, by: 'encode' | 'decode'): Bytes {

@@ -76,7 +76,7 @@ describe.each(URLS)('codecs on %s', (_name, url) => {
     }
   });
 
-  it('addMany encodes; progress, logs, errors, headers and raw tasks stay as they are', async () => {
+  it('addMany and push encode; progress, logs, errors and headers stay as they are', async () => {
     const queue = crore.queue<{ n: number }>('plain parts', { codec: xor(9) });
     const seen: unknown[] = [];
     const worker = queue.work(
@@ -103,7 +103,30 @@ describe.each(URLS)('codecs on %s', (_name, url) => {
     expect(done!.result).toBe('done');
     expect(done!.attempts[0]!.error!.message).toBe('an error in plain text');
     expect(done).not.toHaveProperty('undecoded');
+    const stored = (await crore.queue('plain parts').get(done!.id))!.payload as Uint8Array;
+    expect(Buffer.from(stored).toString('latin1')).not.toContain('raw');
     await worker.close();
+  });
+
+  it('raw tasks are read in the form that the worker asks for; those of others have to decode', async () => {
+    const queue = crore.queue<{ n: number }>('raw', { codec: { ...xor(9), plain: 'accept' } });
+    await queue.push(['{"n":1}', '{"n":2}']);
+    await crore.queue('raw').push('{"n":3}');
+    const seen: unknown[] = [];
+    const worker = queue.work(async (job) => seen.push(job.payload), { tasks: 'json', backoff: () => 60_000 });
+    const failed = await until('the third has failed', async () => (await queue.list('scheduled')).jobs[0]);
+    expect(seen).toEqual([{ n: 1 }, { n: 2 }]);
+    expect(failed!.error).toBe('BAD_PAYLOAD: the payload cannot be decoded: wrong key');
+    expect(failed!.undecoded).toEqual({ payload: 'the payload cannot be decoded: wrong key' });
+    expect(Buffer.from(failed!.payload as never).toString()).toBe('{"n":3}');
+    await worker.close();
+  });
+
+  it('errors about what is no JSON do not quote it', async () => {
+    const secret: Codec = { encode: (bytes) => bytes, decode: () => Buffer.from('\x01a secret') };
+    const { id } = await crore.queue('quotes').add(Buffer.of(1));
+    const view = await crore.queue('quotes', { codec: secret }).get(id);
+    expect(view!.undecoded!.payload).toBe('the payload cannot be decoded: what codec.decode returned is not JSON');
   });
 
   it('filters by text do not see inside', async () => {
