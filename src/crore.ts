@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { checkInteger, checkName, checkOptions } from './engine/check.js';
+import type { Codec } from './engine/codec.js';
 import { Engine } from './engine/engine.js';
 import { type Logger, PLAIN_LOGGER, resolveLogger } from './engine/logging/failure-log.js';
 import { oncePerOutage } from './engine/logging/outage-filter.js';
@@ -117,7 +118,7 @@ export class Crore {
   /** With a schema, the types of the payload are those of its input and output. */
   queue<S extends StandardSchemaV1, R = unknown>(
     name: string,
-    options: { schema: S; limits?: Capacity },
+    options: { schema: S; limits?: Capacity; codec?: Codec },
   ): Queue<StandardSchemaV1.InferInput<S>, R, StandardSchemaV1.InferOutput<S>>;
   queue<T = unknown, R = unknown, P = T>(name: string, options?: QueueOptions<T, P>): Queue<T, R, P>;
   queue<T, R, P>(name: string, options?: QueueOptions<T, P>): Queue<T, R, P> {

@@ -16,7 +16,8 @@ export const ERRORS = {
     exit: 2,
   },
   BAD_PAYLOAD: {
-    meaning: 'A payload cannot be written as JSON (circular, BigInt, a function) or does not match the schema.',
+    meaning:
+      'A payload cannot be written as JSON (circular, BigInt, a function), does not match the schema, or the codec fails.',
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },

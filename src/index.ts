@@ -1,4 +1,5 @@
 export { Crore, type OpenOptions, open } from './crore.js';
+export type { Codec } from './engine/codec.js';
 export type { EventOptions, JobEvent, JobEvents } from './engine/events.js';
 export type { BulkOptions, Filter } from './engine/filter.js';
 export type { LimitOptions, QueueLimitOptions } from './engine/limits.js';

@@ -1,4 +1,5 @@
 import { checkInteger, checkOptions, describe } from './engine/check.js';
+import type { Codec } from './engine/codec.js';
 import type { AddOptions } from './engine/options.js';
 import { decodeValue } from './engine/payload.js';
 import { CroreError, Fatal } from './errors.js';
@@ -29,8 +30,10 @@ export function atItem(error: unknown, place: string): unknown {
 }
 
 /** Decodes the payload of an entry; raw tasks, including those that became jobs, are read in the form the worker asked for. */
-export function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json'): unknown {
-  return job && !job.spec.raw ? decodeValue(job.payload) : readTask(task ?? (job!.payload as Bytes), tasks);
+export function readEntry({ job, task }: Entry, tasks: 'bytes' | 'text' | 'json', codec?: Codec): unknown {
+  const value = decodeValue(task ?? job!.payload, codec, 'the payload');
+  const isRaw = !job || job.spec.raw;
+  return isRaw && value instanceof Uint8Array ? readTask(value, tasks) : value;
 }
 
 function readTask(task: Bytes, as: 'bytes' | 'text' | 'json'): unknown {

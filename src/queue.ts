@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './engine/check.js';
+import { type Codec, checkCodec } from './engine/codec.js';
 import { chunks, type Engine } from './engine/engine.js';
 import { type EventOptions, followEvents, type JobEvents } from './engine/events.js';
 import {
@@ -12,7 +13,7 @@ import {
 } from './engine/filter.js';
 import { type QueueLimitOptions, resolveLimits } from './engine/limits.js';
 import { type AddOptions, resolveChanges, resolveJob, type UpdateOptions } from './engine/options.js';
-import { checkSize, encodeValue, validate } from './engine/payload.js';
+import { encodeValue, validate } from './engine/payload.js';
 import { CroreError } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
 import { type Bytes, isWaiting, type NewJob, STATES, type State } from './job/job.js';
@@ -41,6 +42,8 @@ export interface QueueOptions<T, P = unknown> {
    * schema's output.
    */
   schema?: StandardSchemaV1<T, P>;
+  /** Encodes payloads and results, after they became JSON and before they are stored: encryption, compression. */
+  codec?: Codec;
 }
 
 /** What all queues of a connection share. */
@@ -73,16 +76,18 @@ export class Queue<T = unknown, R = unknown, P = T> {
   readonly #context: QueueContext;
   readonly #capacity: Capacity;
   readonly #schema: StandardSchemaV1<unknown, unknown> | undefined;
+  readonly #codec: Codec | undefined;
 
   constructor(
     context: QueueContext,
     readonly name: string,
     options: QueueOptions<T, P> = {},
   ) {
-    checkOptions(options, ['limits', 'schema'], 'queue');
+    checkOptions(options, ['limits', 'schema', 'codec'], 'queue');
     this.#context = context;
     this.#capacity = resolveCapacity(options.limits);
     this.#schema = options.schema as StandardSchemaV1<unknown, unknown> | undefined;
+    this.#codec = checkCodec(options.codec);
   }
 
   /** Adds one job. Calls made in the same turn of the event loop are sent together. */
@@ -172,7 +177,8 @@ export class Queue<T = unknown, R = unknown, P = T> {
       maxPayload,
       prepare: {
         handler: traced(handler),
-        read: (entry) => readEntry(entry, resolved.tasks) as P,
+        read: (entry) => readEntry(entry, resolved.tasks, this.#codec) as P,
+        codec: this.#codec,
         check: this.#checker(),
       },
       onError: resolved.onError ?? this.#context.onError,
@@ -184,12 +190,12 @@ export class Queue<T = unknown, R = unknown, P = T> {
 
   /** A handle to a job that was added by other code. */
   handle(id: string): Handle<T, R> {
-    return new Handle(this.#engine, this.name, checkName(id, 'job id'), 'created', true);
+    return new Handle(this.#engine, this.name, checkName(id, 'job id'), 'created', this.#codec, true);
   }
 
   async get(id: string): Promise<JobView<T, R> | undefined> {
     const [job] = await this.#engine.store.get(this.name, [id]);
-    return job && viewOf(job);
+    return job && viewOf(job, this.#codec);
   }
 
   /** Counts entries by state; raw tasks count as ready or active. */
@@ -208,7 +214,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
     const filter = resolveFilter(options.filter ?? {}, [state], 'list');
     const asked = { limit, cursor: checkCursor(options.cursor) };
     const page = await listMatching(this.#engine, this.name, state, filter, asked);
-    return { jobs: page.jobs.map((job) => viewOf<T, R>(job)), cursor: page.cursor };
+    return { jobs: page.jobs.map((job) => viewOf<T, R>(job, this.#codec)), cursor: page.cursor };
   }
 
   workers(): Promise<WorkerInfo[]> {
@@ -265,7 +271,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
     const { payload, ...options } = changes;
     if (this.#schema && 'payload' in changes) await validate(this.#schema, payload, `payload for queue '${this.name}'`);
     const what = `payload for queue '${this.name}'`;
-    const body = 'payload' in changes ? encodeValue(payload, what, this.#context.maxPayload) : undefined;
+    const body = 'payload' in changes ? encodeValue(payload, what, this.#context.maxPayload, this.#codec) : undefined;
     const resolved = resolveChanges(body, options);
     const found = await this.#engine.store.update(this.name, checkName(id, 'job id'), resolved);
     if (found === undefined) throw new CroreError('NOT_FOUND', `there is no job '${id}' in queue '${this.name}'`);
@@ -361,20 +367,20 @@ export class Queue<T = unknown, R = unknown, P = T> {
   }
 
   #encode(payload: T, options: AddOptions | undefined): NewJob {
-    const body = encodeValue(payload, `payload for queue '${this.name}'`, this.#context.maxPayload);
+    const what = `payload for queue '${this.name}'`;
+    const body = encodeValue(payload, what, this.#context.maxPayload, this.#codec);
     return resolveJob(this.name, body, options, this.#engine.store.now());
   }
 
   #handle(job: NewJob, outcome: AddOutcome): Handle<T, R> {
-    return new Handle(this.#engine, this.name, 'id' in outcome ? outcome.id : job.id, outcome.outcome);
+    return new Handle(this.#engine, this.name, 'id' in outcome ? outcome.id : job.id, outcome.outcome, this.#codec);
   }
 
   #task(task: unknown): Bytes {
     const bytes = typeof task === 'string' ? Buffer.from(task) : task;
     if (!(bytes instanceof Uint8Array))
       throw new CroreError('BAD_PAYLOAD', `a task must be a string or bytes, not ${describe(task)}`);
-    checkSize(bytes, `task for queue '${this.name}'`, this.#context.maxPayload);
-    return bytes;
+    return encodeValue(bytes, `task for queue '${this.name}'`, this.#context.maxPayload, this.#codec) as Bytes;
   }
 
   #checker(): ((job: RunningJob<P>) => P | Promise<P>) | undefined {

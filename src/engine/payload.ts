@@ -1,16 +1,22 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { CroreError } from '../errors.js';
 import type { Body } from '../job/job.js';
+import { acceptsPlain, type Codec, decodeWith, encodeWith } from './codec.js';
 
-/** Encodes a value for storage: bytes unchanged, everything else as JSON. `what` names the value in errors. */
-export function encodeValue(value: unknown, what: string, limit: number): Body {
-  const body = value instanceof Uint8Array ? value : toJson(value, what);
+/**
+ * Encodes a value for storage: bytes unchanged, everything else as JSON, and then with the codec if there is one. `what` names the value
+ * in errors.
+ */
+export function encodeValue(value: unknown, what: string, limit: number, codec?: Codec): Body {
+  const plain = value instanceof Uint8Array ? value : toJson(value, what);
+  const body = codec ? encodeWith(codec, plain, what) : plain;
   checkSize(body, what, limit);
   return body;
 }
 
-/** An empty text decodes to undefined. */
-export function decodeValue(body: Body): unknown {
+/** An empty text decodes to null. */
+export function decodeValue(body: Body, codec?: Codec, what = 'the value'): unknown {
+  if (codec && !acceptsPlain(codec, body)) return decodeWith(codec, body, what);
   if (body === '') return null;
   return typeof body === 'string' ? JSON.parse(body) : body;
 }

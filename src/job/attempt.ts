@@ -1,6 +1,8 @@
+import { isCroreError } from '../errors.js';
+
 /** What went wrong in an attempt. */
 export interface AttemptError {
-  /** Empty if what was thrown is not an Error. */
+  /** The code of a CroreError; empty if what was thrown is not an Error. */
   name: string;
   message: string;
   stack?: string;
@@ -40,7 +42,7 @@ export function describeError(error: unknown): AttemptError {
     const { stderr } = error as { stderr?: unknown };
     const stack = stackOf(error);
     return {
-      name: cut(String(error.name), MOST.name),
+      name: cut(String(isCroreError(error) ? error.code : error.name), MOST.name),
       message: cut(`${error.message}${causesOf(error)}`, MOST.message),
       ...(stack === undefined ? {} : { stack: cut(stack, MOST.stack) }),
       ...(typeof stderr === 'string' && stderr !== '' ? { stderr: stderr.slice(-MOST.stderr) } : {}),

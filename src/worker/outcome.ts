@@ -1,3 +1,4 @@
+import type { Codec } from '../engine/codec.js';
 import { encodeValue } from '../engine/payload.js';
 import { settlementOf } from '../engine/raw-task.js';
 import { isCroreError, isFatal } from '../errors.js';
@@ -14,6 +15,7 @@ export interface OutcomeContext {
   random: () => number;
   now: () => number;
   maxPayload: number;
+  codec: Codec | undefined;
 }
 
 /** The settlement after the handler returned. */
@@ -22,7 +24,8 @@ export function returned(job: RunningJob<unknown>, value: unknown, context: Outc
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (value === undefined) return settlement(job, finish(job), context);
   try {
-    return settlement(job, finish(job, encodeValue(value, 'the result', context.maxPayload)), context);
+    const result = encodeValue(value, 'the result', context.maxPayload, context.codec);
+    return settlement(job, finish(job, result), context);
   } catch (error) {
     // Running the job again would not produce a valid result.
     const described = describeError(error);

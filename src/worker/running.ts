@@ -100,8 +100,13 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
 
   /** Decoded on first access. */
   get payload(): T {
-    if (!this.#decoded) this.setPayload(this.read(this.entry));
+    this.decode();
     return this.#payload as T;
+  }
+
+  /** Decodes now: throws here if that is not possible. */
+  decode(): void {
+    if (!this.#decoded) this.setPayload(this.read(this.entry));
   }
 
   setPayload(payload: T): void {

@@ -1,3 +1,4 @@
+import type { Codec } from '../engine/codec.js';
 import type { Engine } from '../engine/engine.js';
 import { CLAIMED_TASK } from '../engine/raw-task.js';
 import { CroreError, Fatal, isCroreError } from '../errors.js';
@@ -17,6 +18,8 @@ export interface Prepare<T> {
   /** Validates the payload before the handler runs, if there is a schema. */
   check?: (job: RunningJob<T>) => T | Promise<T>;
   handler: (job: ActiveJob<T>) => unknown;
+  /** The codec of the queue, if it has one. Decoding can fail then, so it is done before the handler runs. */
+  codec?: Codec;
 }
 
 interface SlotsSetup<T> {
@@ -59,7 +62,13 @@ export class Slots<T> {
   ) {
     const { engine, options, maxPayload } = setup;
     this.#setup = setup;
-    this.#context = { options, random: engine.random, now: () => engine.store.now(), maxPayload };
+    this.#context = {
+      options,
+      random: engine.random,
+      now: () => engine.store.now(),
+      maxPayload,
+      codec: setup.prepare.codec,
+    };
     this.#reservations = new Deadlines((job) => this.#overrun(job));
     this.#prefetch = new Prefetch(options.concurrency);
     this.#recordRun = engine.metrics.runRecorder(setup.queue);
@@ -204,6 +213,11 @@ export class Slots<T> {
   /** Returns the handler's promise; a synchronous exception becomes a rejection. */
   #call(job: RunningJob<T>): PromiseLike<unknown> {
     const { prepare } = this.#setup;
+    try {
+      if (prepare.codec) job.decode();
+    } catch (error) {
+      return Promise.reject(error); // not fatal: another worker may have the key
+    }
     if (prepare.check) {
       try {
         const payload = prepare.check(job);

@@ -38,6 +38,8 @@ describe.each(STORES)('operations on %s', (storeName, fresh) => {
     expect(a).toMatchObject({ id: 'a', state: 'scheduled', payload: { to: 'ada' }, headers: { trace: 't1' } });
     expect(a!.createdAt).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     expect(b).toMatchObject({ id: 'b', payloadBase64: '/w==' });
+    expect((await line.run(['job', 'show', name, 'b'])).out).toMatch(/\npayload +\(encoded or binary, 1 bytes\)\n/);
+    expect((await line.run(['job', 'ls', name])).out).toContain('(encoded or binary, 1 bytes)');
   });
 
   it('job ls: lists by state, in order, with a limit and a hint that there are more', async () => {

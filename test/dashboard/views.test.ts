@@ -197,6 +197,8 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
     const bytes = await jobOf('again', 'bytes');
     expect(bytes.command).toBe('');
     expect(bytes.payload).toMatchObject({ kind: 'bytes', size: 3, text: expect.stringContaining('00 01 ff') });
+    const { jobs } = await dashboard.get<JobsView>(`api/jobs?${query({ queue: 'again', state: 'ready' })}`);
+    expect(jobs.find(({ id }) => id === 'bytes')?.payload).toBe('encoded or binary, 3 bytes');
   });
 
   it('a job that never was: not found', async () => {

@@ -35,7 +35,7 @@ describe('every code block of the docs', () => {
     mkdirSync(join(dir, 'node_modules', '@types'), { recursive: true });
     symlinkSync(root, join(dir, 'node_modules', 'crore'));
     symlinkSync(join(root, 'node_modules', '@types', 'node'), join(dir, 'node_modules', '@types', 'node'));
-    for (const name of ['ioredis', 'undici-types'])
+    for (const name of ['ioredis', 'undici-types', '@nestjs', 'rxjs', 'reflect-metadata'])
       symlinkSync(join(root, 'node_modules', name), join(dir, 'node_modules', name));
     writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
   });
@@ -44,7 +44,8 @@ describe('every code block of the docs', () => {
   it('compiles with tsc --strict as an application would', () => {
     const files = new Map<string, string>();
     for (const { at, code } of pages.flatMap(blocksOf)) {
-      const file = join(dir, `${at.replaceAll(/[^\w]/g, '-')}.ts`);
+      const named = /^\/\/ (\S+\.ts)\n/.exec(code)?.[1]; // such blocks import each other
+      const file = join(dir, named ?? `${at.replaceAll(/[^\w]/g, '-')}.ts`);
       const isPiece = at.startsWith('docs/guide.md') && !code.includes("from 'crore'");
       writeFileSync(file, `${isPiece ? OPENED : ''}${code}\nexport {};\n`);
       files.set(file, at);
@@ -60,6 +61,8 @@ describe('every code block of the docs', () => {
       types: ['node'],
       typeRoots: [join(dir, 'node_modules', '@types')],
       preserveSymlinks: true,
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
     });
     const complaints = ts.getPreEmitDiagnostics(program).map(({ file, start, messageText }) => {
       const line = file && start !== undefined ? file.getLineAndCharacterOfPosition(start).line : 0;

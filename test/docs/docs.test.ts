@@ -129,6 +129,7 @@ describe('the structure of the source', () => {
     'cli',
     'grpc',
     'dashboard',
+    'nestjs',
     'flow',
     'worqr',
     'testing',
@@ -150,7 +151,7 @@ describe('the structure of the source', () => {
     .filter((name) => name.endsWith('.ts'));
   const folder = (file: string) => (file.includes('/') ? file.split('/')[0]! : '.');
 
-  it('imports follow cli → grpc | dashboard → flow | worqr → library → ring | worker → engine → store → job', () => {
+  it('imports follow cli → grpc | dashboard | nestjs → flow | worqr → library → ring | worker → engine → store → job', () => {
     const wrong: string[] = [];
     for (const file of files) {
       const text = readFileSync(join(root, 'src', file), 'utf8');

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { JobView, State } from '../../index.js';
 import { type Colour, isoTime, type Output, printable } from '../output.js';
 import { attemptObject, showAttempts } from './attempt-view.js';
@@ -15,6 +16,12 @@ export function valueText(value: unknown): string {
   if (typeof value === 'string') return value;
   if (value instanceof Uint8Array) return Buffer.from(value).toString();
   return JSON.stringify(value);
+}
+
+/** A value for people, on one line. */
+function shown(value: unknown, most: number): string {
+  if (value instanceof Uint8Array && !isUtf8(value)) return `(encoded or binary, ${value.length} bytes)`;
+  return printable(valueText(value), most);
 }
 
 /** A job as a JSON object: times in ISO format, bytes in base64 under a name that says so. */
@@ -42,7 +49,7 @@ export function valueField(name: string, value: unknown): object {
 
 export function showJob(out: Output, job: AnyJob): void {
   const moment = (ms: number | undefined) => (ms === undefined ? undefined : isoTime(ms));
-  const value = (some: unknown) => (some === undefined ? undefined : printable(valueText(some), 2_000));
+  const value = (some: unknown) => (some === undefined ? undefined : shown(some, 2_000));
   out.fields([
     ['id', printable(job.id)],
     ['queue', printable(job.queue)],
@@ -75,7 +82,7 @@ export function jobTable(out: Output): (jobs: readonly AnyJob[]) => void {
       { title: 'state', of: (job) => job.state, colour: (job) => colourOf(job.state) },
       { title: 'attempt', of: (job) => `${job.attempt}/${job.maxAttempts}` },
       { title: 'time', of: (job) => isoTime(job.finishedAt ?? job.startedAt ?? job.runAt ?? job.createdAt) },
-      { title: 'payload', of: (job) => printable(valueText(job.payload), 60) },
+      { title: 'payload', of: (job) => shown(job.payload, 60) },
       { title: 'error', of: (job) => printable(job.error ?? '', 120) },
     ],
     jobObject,

@@ -13,7 +13,7 @@ export function ContentBox({ content, label }: { content: Content; label: string
     <div class="content-box">
       <div class="content-head">
         <span class="muted">
-          {content.kind === 'bytes' ? 'bytes, ' : ''}
+          {content.kind === 'bytes' ? 'encoded or binary, ' : ''}
           {bytes(content.size)}
         </span>
         {content.cut && <span class="badge tone-warn">only the beginning is shown</span>}

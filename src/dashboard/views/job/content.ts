@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { Body } from '../../../job/job.js';
+import type { Body, Bytes } from '../../../job/job.js';
 import type { Content } from '../../api.js';
 import { prettyJson } from './pretty-json.js';
 
@@ -13,7 +13,7 @@ const MOST_IN_LINE = 160;
 /** A payload or result for people: JSON pretty-printed, text as it is, other bytes as a hexadecimal dump. */
 export function contentOf(body: Body): Content {
   if (typeof body === 'string') return textContent('json', prettyJson(body, MOST), Buffer.byteLength(body));
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
+  const bytes = bufferOf(body);
   if (isReadable(bytes)) return textContent('text', bytes.toString(), bytes.length);
   return {
     kind: 'bytes',
@@ -25,9 +25,14 @@ export function contentOf(body: Body): Content {
 
 /** The beginning of a payload in one line. */
 export function lineOf(body: Body): string {
-  const part = typeof body === 'string' ? body : Buffer.from(body.subarray(0, 4 * MOST_IN_LINE)).toString();
+  if (typeof body !== 'string' && !isReadable(bufferOf(body))) return `encoded or binary, ${body.length} bytes`;
+  const part = typeof body === 'string' ? body : bufferOf(body.subarray(0, 4 * MOST_IN_LINE)).toString();
   const line = part.slice(0, 2 * MOST_IN_LINE).replace(/\s+/g, ' ');
   return line.length > MOST_IN_LINE ? `${line.slice(0, MOST_IN_LINE)}…` : line;
+}
+
+function bufferOf(bytes: Bytes): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 function textContent(kind: 'json' | 'text', text: string, size: number): Content {
