@@ -136,6 +136,7 @@ describe('the structure of the source', () => {
     'outbox',
     '.',
     'ring',
+    'pool',
     'process',
     'worker',
     'engine',
@@ -178,8 +179,9 @@ describe('the structure of the source', () => {
   });
 
   it('only the command line ends the process or handles signals', () => {
-    // The last one is the main program of a separate process.
-    const owners = /^(cli\/|ring\/(command|w8y)\.ts|flow\/executors\/function-process\.ts)/;
+    // The last ones are the main programs of separate processes and threads.
+    const owners =
+      /^(cli\/|ring\/(command|w8y)\.ts|flow\/executors\/function-process\.ts|pool\/handler-(process|thread)\.ts)/;
     const guilty = files.filter(
       (file) =>
         !owners.test(file) && /process\.(exit\(|on\(|once\()/.test(readFileSync(join(root, 'src', file), 'utf8')),
