@@ -42,7 +42,8 @@ export const ERRORS = {
     exit: 69,
   },
   WORKER_FAILED: {
-    meaning: 'The workers of a flow cannot be started: a launcher failed, or they exit before they are ready.',
+    meaning:
+      'The workers of a flow, or the processes of a handler, cannot be started: they exit before they are ready.',
     grpc: 'UNAVAILABLE',
     exit: 69,
   },

@@ -12,6 +12,7 @@ export type { Handle, JobView } from './handle.js';
 export type { Attempt, AttemptError, ManualAction } from './job/attempt.js';
 export type { Duration } from './job/duration.js';
 export type { State } from './job/job.js';
+export type { ProcessOptions } from './pool/options.js';
 export type { Handler, Queue, QueueOptions } from './queue.js';
 export type { AddManyItem } from './queue-input.js';
 export type { Connection } from './store/sqlite/file/external-connection.js';

@@ -17,6 +17,14 @@ import { encodeValue, validate } from './engine/payload.js';
 import { CroreError } from './errors.js';
 import { Handle, type JobView, viewOf } from './handle.js';
 import { type Bytes, isWaiting, type NewJob, STATES, type State } from './job/job.js';
+import { HandlerPool } from './pool/handler-pool.js';
+import {
+  checkModule,
+  type ProcessOptions,
+  refusePath,
+  refuseProcessOptions,
+  resolveProcessOptions,
+} from './pool/options.js';
 import {
   type AddManyItem,
   atItem,
@@ -30,8 +38,9 @@ import type { Connection } from './store/sqlite/file/external-connection.js';
 import type { AddOutcome, Capacity, Counts, QueueLimits, WorkerInfo } from './store/store.js';
 import { isTracing, traceAdd, traced } from './tracing.js';
 import type { Heartbeat } from './worker/heartbeat.js';
-import { checkFunction, resolveWorkOptions, type WorkOptions } from './worker/options.js';
+import { checkFunction, type ResolvedWorkOptions, resolveWorkOptions, type WorkOptions } from './worker/options.js';
 import { type ActiveJob, describeEntry, type RunningJob, type Settled } from './worker/running.js';
+import type { Prepare } from './worker/slots.js';
 import { Worker } from './worker/worker.js';
 
 export interface QueueOptions<T, P = unknown> {
@@ -161,11 +170,36 @@ export class Queue<T = unknown, R = unknown, P = T> {
     return this.#engine.pushMany(this.name, all, this.#capacity);
   }
 
+  /** Starts a worker whose handler is the default export of a module, and runs in processes or threads. */
+  work(module: URL, options?: WorkOptions & ProcessOptions): Worker<P>;
   /** Starts a worker. The handler's return value is the result; an exception causes a retry, a `Fatal` does not. */
-  work(handler: Handler<P, R>, options?: WorkOptions): Worker<P> {
+  work(handler: Handler<P, R>, options?: WorkOptions): Worker<P>;
+  work(handler: Handler<P, R> | URL, options?: WorkOptions & ProcessOptions): Worker<P> {
+    return handler instanceof URL ? this.#workInPool(handler, options) : this.#workHere(handler, options);
+  }
+
+  #workHere(handler: Handler<P, R>, options: WorkOptions | undefined): Worker<P> {
     if (handler === undefined) throw new CroreError('BAD_OPTION', 'work needs a handler');
+    if (typeof handler === 'string') refusePath(handler);
     checkFunction(handler, 'the handler');
-    const resolved = resolveWorkOptions(options);
+    refuseProcessOptions(options);
+    return this.#startWorker(resolveWorkOptions(options), { handler: traced(handler) });
+  }
+
+  #workInPool(url: URL, options: (WorkOptions & ProcessOptions) | undefined): Worker<P> {
+    const [processOptions, workOptions] = resolveProcessOptions(options);
+    const resolved = resolveWorkOptions(workOptions);
+    const { maxPayload } = this.#context;
+    const onError = resolved.onError ?? this.#context.onError;
+    const pool = new HandlerPool({ module: checkModule(url), options: processOptions, maxPayload, onError });
+    return this.#startWorker(resolved, {
+      handler: traced((job) => pool.run(job as RunningJob<P>)),
+      separate: processOptions.kind === 'process',
+      close: () => pool.close(),
+    });
+  }
+
+  #startWorker(resolved: ResolvedWorkOptions, handler: Omit<Prepare<P>, 'read' | 'check'>): Worker<P> {
     if (this.#context.isClosed())
       throw new CroreError('CLOSED', `queue '${this.name}': the connection has been closed`);
     const { engine, heartbeat, maxPayload } = this.#context;
@@ -176,7 +210,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
       options: resolved,
       maxPayload,
       prepare: {
-        handler: traced(handler),
+        ...handler,
         read: (entry) => readEntry(entry, resolved.tasks, this.#codec) as P,
         codec: this.#codec,
         check: this.#checker(),

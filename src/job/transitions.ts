@@ -62,8 +62,13 @@ export function release(job: Counted): Outcome {
 
 /** The worker died: one more crash, no attempt charged; dead once it has killed `maxCrashes` workers. */
 export function lose(job: Counted, maxCrashes: number, worker: string): Outcome {
+  return crash(job, maxCrashes, `worker ${worker} was lost`);
+}
+
+/** The same, for whatever died with the job in hand. */
+export function crash(job: Counted, maxCrashes: number, why: string): Outcome {
   const crashes = job.crashes + 1;
-  const counts = { attempt: uncharged(job), crashes, error: `worker ${worker} was lost (crash ${crashes})` };
+  const counts = { attempt: uncharged(job), crashes, error: `${why} (crash ${crashes})` };
   return crashes >= maxCrashes ? { to: 'dead', ...counts } : { to: 'ready', ...counts };
 }
 

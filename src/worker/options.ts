@@ -62,7 +62,7 @@ const DEFAULTS = Object.freeze({
 /** The longest delay a timer supports. */
 const LONGEST = 2 ** 31 - 1;
 
-const KNOWN = [
+export const WORK_KNOWN = [
   'concurrency',
   'backoff',
   'tasks',
@@ -77,7 +77,7 @@ const KNOWN = [
 ] as const;
 
 export function resolveWorkOptions(options: WorkOptions = {}): ResolvedWorkOptions {
-  checkOptions(options, KNOWN, 'work');
+  checkOptions(options, WORK_KNOWN, 'work');
   const time = (value: Duration | undefined, what: string, fallback: number, least: number) => {
     const ms = value === undefined ? fallback : milliseconds(value, what);
     if (ms < least) throw new CroreError('BAD_OPTION', `${what} must be at least ${least} ms, not ${ms}`);

@@ -1,10 +1,11 @@
-import type { Codec } from '../engine/codec.js';
-import { encodeValue } from '../engine/payload.js';
-import { settlementOf } from '../engine/raw-task.js';
+import { type Codec, encodeWith } from '../engine/codec.js';
+import { checkSize, encodeValue } from '../engine/payload.js';
+import { settlementOf, taskRecord } from '../engine/raw-task.js';
 import { isCroreError, isFatal } from '../errors.js';
-import { type AttemptError, describeError, errorLine, writeAttempt } from '../job/attempt.js';
+import { type Attempt, type AttemptError, describeError, errorLine, writeAttempt } from '../job/attempt.js';
 import { milliseconds } from '../job/duration.js';
-import { die, expire, fail, finish, type Outcome, release, snooze } from '../job/transitions.js';
+import type { Body } from '../job/job.js';
+import { crash, die, expire, fail, finish, type Outcome, release, snooze } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
 import type { ResolvedWorkOptions } from './options.js';
 import type { RunningJob } from './running.js';
@@ -18,14 +19,33 @@ export interface OutcomeContext {
   codec: Codec | undefined;
 }
 
+/** A result that the process of the handler has encoded, or why it could not be encoded. */
+export class EncodedResult {
+  constructor(private readonly encoded: Body | Error) {}
+
+  get body(): Body {
+    if (this.encoded instanceof Error) throw this.encoded;
+    return this.encoded;
+  }
+}
+
+/** The process or thread that ran the handler died: `stderr` has the last lines it wrote there. */
+export class HandlerCrash extends Error {
+  constructor(
+    message: string,
+    readonly stderr: string | undefined,
+  ) {
+    super(message);
+  }
+}
+
 /** The settlement after the handler returned. */
 export function returned(job: RunningJob<unknown>, value: unknown, context: OutcomeContext): Settlement {
   if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (value === undefined) return settlement(job, finish(job), context);
   try {
-    const result = encodeValue(value, 'the result', context.maxPayload, context.codec);
-    return settlement(job, finish(job, result), context);
+    return settlement(job, finish(job, encode(value, context)), context);
   } catch (error) {
     // Running the job again would not produce a valid result.
     const described = describeError(error);
@@ -33,16 +53,35 @@ export function returned(job: RunningJob<unknown>, value: unknown, context: Outc
   }
 }
 
+function encode(value: unknown, { maxPayload, codec }: OutcomeContext): Body {
+  if (!(value instanceof EncodedResult)) return encodeValue(value, 'the result', maxPayload, codec);
+  if (!codec) return value.body;
+  const body = encodeWith(codec, value.body, 'the result');
+  checkSize(body, 'the result', maxPayload);
+  return body;
+}
+
 /** The settlement after the handler threw. */
 export function threw(job: RunningJob<unknown>, error: unknown, context: OutcomeContext): Settlement {
   if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (job.stopped && isBecauseOf(error, job.stopped)) return settlement(job, release(job), context);
+  if (error instanceof HandlerCrash) return crashed(job, error, context);
   const described = describeError(error);
   const message = errorLine(described);
   if (isFatal(error)) return settlement(job, die(job, message), context, described);
   const delay = chosenDelay(job, error, context);
   return settlement(job, fail(job, message, { random: context.random, now: context.now(), delay }), context, described);
+}
+
+/** As a sweep does with the jobs of a lost worker, but at once. */
+function crashed(job: RunningJob<unknown>, { message, stderr }: HandlerCrash, context: OutcomeContext): Settlement {
+  const outcome = crash(job, context.options.maxCrashes, message);
+  const error = { name: 'WORKER_LOST', message, ...(stderr === undefined ? {} : { stderr }) };
+  const settled = settlement(job, outcome, context, error, 'crashed');
+  const { task } = job.entry;
+  // The crash has to be recorded, even when the task goes back to the queue.
+  return task ? { ...settled, record: taskRecord(task, job.id) } : settled;
 }
 
 export function released(job: RunningJob<unknown>, context: OutcomeContext): Settlement {
@@ -80,6 +119,7 @@ function settlement(
   outcome: Outcome,
   context: OutcomeContext,
   error?: AttemptError,
+  how: Attempt['outcome'] = 'failed',
 ): Settlement {
   const { lease, entry } = job;
   const settled = settlementOf({ lease, job: entry.job && job, task: entry.task }, outcome, () => job.id);
@@ -88,7 +128,7 @@ function settlement(
   const startedAt = Math.round(endedAt - (performance.now() - job.began));
   const attempt = writeAttempt({
     attempt: job.attempt,
-    outcome: 'failed',
+    outcome: how,
     startedAt,
     endedAt,
     worker: lease.worker,

@@ -62,6 +62,8 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   #decoded = false;
   /** When the handler was called, on the monotonic clock. */
   began = 0;
+  /** How many milliseconds the handler took by its own account, if it runs elsewhere. */
+  took: number | undefined;
   snoozed: number | undefined;
   /** The handler returned it to the queue. */
   released = false;
@@ -69,8 +71,11 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   over = false;
   /** Why the handler was asked to stop, if it was. */
   stopped: Error | undefined;
+  /** Called each time the handler is asked to stop, for a handler that runs elsewhere. */
+  onStop: ((reason: Error) => void) | undefined;
+  /** The id of a raw task, once somebody has asked for it. */
+  taskId: string | undefined;
   #controller: AbortController | undefined;
-  #taskId: string | undefined;
 
   constructor(
     readonly queue: string,
@@ -90,8 +95,8 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
 
   get id(): string {
     if (this.lease.id !== undefined) return this.lease.id;
-    this.#taskId ??= newId(Date.now());
-    return this.#taskId;
+    this.taskId ??= newId(Date.now());
+    return this.taskId;
   }
 
   get isTask(): boolean {
@@ -144,6 +149,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   stop(reason: Error): void {
     this.stopped ??= reason;
     this.#controller?.abort(reason);
+    this.onStop?.(reason);
   }
 
   async progress(value: unknown): Promise<void> {
@@ -152,12 +158,12 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
       throw new CroreError('BAD_PAYLOAD', `progress is a ${typeof value}, which JSON cannot represent`);
     if (text.length > 65_536)
       throw new CroreError('PAYLOAD_TOO_LARGE', `progress is ${text.length} characters, the limit is 65536`);
-    await this.#write({ progress: text });
+    await this.write({ progress: text });
   }
 
   async log(line: string): Promise<void> {
     // SQLite cuts texts at a NUL.
-    await this.#write({ log: `${String(line).replaceAll('\n', ' ').replaceAll('\0', '\uFFFD')}\n` });
+    await this.write({ log: `${String(line).replaceAll('\n', ' ').replaceAll('\0', '\uFFFD')}\n` });
   }
 
   snooze(delay: Duration): Settled {
@@ -170,7 +176,8 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     return SETTLED;
   }
 
-  async #write(note: ProgressUpdate): Promise<void> {
+  /** Records progress and lines of the log that are in their stored form. */
+  async write(note: ProgressUpdate): Promise<void> {
     if (await this.note(this.lease, note)) return;
     const error = new CroreError('LEASE_LOST', `the lease of ${describeEntry(this)} was lost`);
     this.stop(error);

@@ -20,6 +20,10 @@ export interface Prepare<T> {
   handler: (job: ActiveJob<T>) => unknown;
   /** The codec of the queue, if it has one. Decoding can fail then, so it is done before the handler runs. */
   codec?: Codec;
+  /** Each handler runs in a process of its own, so that a job that crashed can run beside others. */
+  separate?: boolean;
+  /** Ends the processes of the handler, if it has any, whether or not they are busy. */
+  close?: () => Promise<void>;
 }
 
 interface SlotsSetup<T> {
@@ -112,7 +116,7 @@ export class Slots<T> {
     }
     this.#prefetch.brought(entries.length, bytes);
     if (this.#alone) this.giveBackWaiting();
-    else if (entries.length > 0) this.#cautious = this.#waiting[0]!.crashes > 0;
+    else if (entries.length > 0) this.#cautious = this.#isSuspect(this.#waiting[0]!);
     this.#pump();
     if (this.#waiting.length > 0) this.#watchStale();
   }
@@ -175,11 +179,15 @@ export class Slots<T> {
 
   #pump(): void {
     while (this.#waiting.length > 0 && !this.#alone) {
-      if (this.#waiting[0]!.crashes > 0) void this.#isolate(this.#waiting.shift()!);
+      if (this.#isSuspect(this.#waiting[0]!)) void this.#isolate(this.#waiting.shift()!);
       else if (this.#running.size + this.#zombies < this.#setup.options.concurrency)
         this.#start(this.#waiting.shift()!);
       else return;
     }
+  }
+
+  #isSuspect(job: RunningJob<T>): boolean {
+    return job.crashes > 0 && !this.#setup.prepare.separate;
   }
 
   /**
@@ -242,7 +250,7 @@ export class Slots<T> {
 
   #ended(job: RunningJob<T>, settle: () => Parameters<SettlementBatcher['report']>[0]): void {
     this.#progressAt = performance.now();
-    this.#prefetch.took(this.#progressAt - job.began);
+    this.#prefetch.took(job.took ?? this.#progressAt - job.began);
     this.#recordRun(this.#progressAt - job.began);
     if (this.#alone === job) this.#alone = undefined;
     if (job.over) {

@@ -152,7 +152,7 @@ export class Worker<T> {
     this.#slots.stopAll(shutdown); // a claim that was under way may have started handlers
     await this.#slots.drained(options.grace);
     this.#slots.giveBackRunning(shutdown);
-    await this.#settler.flushed();
+    await Promise.all([this.#setup.prepare.close?.(), this.#settler.flushed()]);
     this.#unsubscribe();
     this.#unwatch();
     await this.#session.leave();

@@ -15,7 +15,8 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8');
 /** As Node 20 can run it. */
 function withoutTypes(code: string): string {
   const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ES2022, verbatimModuleSyntax: true };
-  return ts.transpileModule(code, { compilerOptions }).outputText;
+  // A block that mentions import.meta is a module, which TypeScript marks.
+  return ts.transpileModule(code, { compilerOptions }).outputText.replace(/^export \{\};\n/m, '');
 }
 
 /** Rows of the Markdown table whose header starts with these words. */
@@ -85,8 +86,12 @@ describe('the documentation matches the code', () => {
     ['redis', () => `${inject('redisUrl')}?prefix=guide`],
   ])('guide: every code example runs on %s', (_name, url) => {
     const blocks = [...read('docs/guide.md').matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
-    const pieces = blocks.map((code) => `{\n${withoutTypes(code)}}`);
+    const nameOf = (code: string) => /^\/\/ (\S+\.js)\n/.exec(code)?.[1];
+    const pieces = blocks.filter((code) => !nameOf(code)).map((code) => `{\n${withoutTypes(code)}}`);
     const dir = mkdtempSync(join(tmpdir(), 'crore-guide-'));
+    writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
+    // A block that begins with the name of a file is that file.
+    for (const code of blocks.filter(nameOf)) writeFileSync(join(dir, nameOf(code)!), withoutTypes(code));
     const library = new URL('../../dist/index.js', import.meta.url).href;
     const open = `import { open } from '${library}';\nconst crore = await open('${url()}', { onError: () => {}, logger: false });\n`;
     writeFileSync(join(dir, 'guide.mjs'), `${open}${pieces.join('\n')}\nawait crore.close();\n`);
@@ -97,7 +102,7 @@ describe('the documentation matches the code', () => {
     });
     rmSync(dir, { recursive: true });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    for (const line of ["[ 'poll → polls', 'report → reports' ]", 'replaced', 'done mails', '1 2 1'])
+    for (const line of ["[ 'poll → polls', 'report → reports' ]", 'replaced', 'done mails', '1 2 1', '341332933'])
       expect(stdout).toContain(line);
   });
 
@@ -136,6 +141,7 @@ describe('the structure of the source', () => {
     'outbox',
     '.',
     'ring',
+    'pool',
     'process',
     'worker',
     'engine',
@@ -178,8 +184,9 @@ describe('the structure of the source', () => {
   });
 
   it('only the command line ends the process or handles signals', () => {
-    // The last one is the main program of a separate process.
-    const owners = /^(cli\/|ring\/(command|w8y)\.ts|flow\/executors\/function-process\.ts)/;
+    // The last ones are the main programs of separate processes and threads.
+    const owners =
+      /^(cli\/|ring\/(command|w8y)\.ts|flow\/executors\/function-process\.ts|pool\/handler-(process|thread)\.ts)/;
     const guilty = files.filter(
       (file) =>
         !owners.test(file) && /process\.(exit\(|on\(|once\()/.test(readFileSync(join(root, 'src', file), 'utf8')),

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { lastLines } from '../../dist/flow/executors/captured-output.js';
 import type { NodeTask } from '../../dist/flow/executors/executor.js';
 import { type Status, statusLine } from '../../dist/flow/report/status-line.js';
 import { clip, printable, textWidth } from '../../dist/flow/report/text-width.js';
+import { lastLines } from '../../dist/process/captured-output.js';
 import { bin, type Place, place } from './support.js';
 
 const library = new URL('../../dist/flow/index.js', import.meta.url).href;

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CapturedOutput } from '../../dist/flow/executors/captured-output.js';
+import { CapturedOutput } from '../../dist/process/captured-output.js';
 import { place } from './support.js';
 
 describe('the output of a command', () => {

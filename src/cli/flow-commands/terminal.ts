@@ -1,5 +1,5 @@
-import { WholeLines } from '../../flow/executors/whole-lines.js';
 import type { Output } from '../../flow/report/screen.js';
+import { WholeLines } from '../../process/whole-lines.js';
 
 /**
  * Combines the output of one turn of the event loop into one write. Opens the stream on first use, so a quiet flow opens none.

@@ -1,13 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { CroreError } from '../../errors.js';
+import { CapturedOutput } from '../../process/captured-output.js';
+import { whenDrained } from '../../process/drained.js';
+import { ForkedProgram } from '../../process/forked-program.js';
 import { guardProcessGroups } from '../../process/group-guard.js';
-import { CapturedOutput } from './captured-output.js';
-import { whenDrained } from './drained.js';
 import { type Executor, limitTime, type NodeOutcome, type NodeTask } from './executor.js';
 import type { Renewal } from './renewal.js';
-import { WholeLines } from './whole-lines.js';
 
 /** Messages from the runner to a worker process, and back. */
 export type ProcessRequest =
@@ -70,15 +68,11 @@ export class ProcessExecutor implements Executor {
     const taken = new Set([...this.#all].map(({ slot }) => slot));
     let slot = 0;
     while (taken.has(slot)) slot++;
-    const { guard, env } = this.#guarded;
-    guard.ready();
-    const worker: FunctionProcess = new FunctionProcess(this.module, env, slot, () => {
-      if (worker.pid) guard.forget(worker.pid);
+    const worker: FunctionProcess = new FunctionProcess(this.module, this.#guarded, slot, () => {
       this.#all.delete(worker);
       const place = this.#idle.indexOf(worker);
       if (place >= 0) this.#idle.splice(place, 1);
     });
-    if (worker.pid) guard.watch(worker.pid);
     this.#all.add(worker);
     return worker;
   }
@@ -90,9 +84,8 @@ class FunctionProcess {
   stillborn = false;
   /** How it exited. */
   last = '';
-  readonly #child: ChildProcess;
+  readonly #program: ForkedProgram;
   readonly #born = performance.now();
-  readonly #gone: Promise<void>;
   /** Resolves when it accepts work, or never will. */
   readonly ready: Promise<void>;
   #isReady = false;
@@ -106,37 +99,26 @@ class FunctionProcess {
 
   constructor(
     module: string,
-    env: NodeJS.ProcessEnv,
+    guarded: ReturnType<typeof guardProcessGroups>,
     readonly slot: number,
     onGone: () => void,
   ) {
-    const program = fileURLToPath(new URL('./function-process.js', import.meta.url));
-    // What it prints goes to our stderr, because our stdout carries the runner's results and events. It does not get the
-    // stream itself: the runner must know when something is printed, and the end of it belongs to a failure.
-    const stdio = ['ignore', 'pipe', 'pipe', 'ipc'] as const;
-    // It leads a process group that is killed as a whole, because a function may have started processes.
-    this.#child = fork(program, [module], { stdio: [...stdio], serialization: 'json', env, detached: true });
-    const closers = [this.#child.stdout!, this.#child.stderr!].map((stream) => this.#listen(stream));
-    this.#child.on('message', (answer: ProcessResponse) => this.#heard(answer));
     this.ready = new Promise((resolve) => {
       this.#resolveReady = resolve;
     });
-    this.#gone = new Promise((resolve) => {
-      const over = (how: string) => {
+    this.#program = new ForkedProgram({
+      program: fileURLToPath(new URL('./function-process.js', import.meta.url)),
+      args: [module],
+      guarded,
+      serialization: 'json',
+      stdout: 'pipe',
+      message: (answer) => this.#heard(answer as ProcessResponse),
+      printed: (chunk) => this.#printed.add(chunk),
+      ended: (how) => {
         this.#over(how);
         onGone();
-        whenDrained(() => {
-          for (const close of closers) close();
-          resolve();
-        });
-      };
-      this.#child.once('error', (error) => over(error.message));
-      this.#child.once('exit', (code, signal) => over(signal ? `killed by ${signal}` : `exit ${code}`));
+      },
     });
-  }
-
-  get pid(): number | undefined {
-    return this.#child.pid;
   }
 
   run(call: number, { id, node: _, spec, attempt, needs, part, item }: NodeTask): Promise<NodeOutcome> {
@@ -146,18 +128,18 @@ class FunctionProcess {
     this.#printed = new CapturedOutput();
     return new Promise((resolve) => {
       this.#current = { call, resolve };
-      this.#child.send({ call, node, id, attempt, needs, part, item } satisfies ProcessRequest, () => {});
+      this.#program.send({ call, node, id, attempt, needs, part, item } satisfies ProcessRequest);
     });
   }
 
   stop(why: string): void {
     const call = this.#current?.call;
     if (call === undefined) {
-      if (!this.#isReady) this.#kill();
+      if (!this.#isReady) this.#program.kill();
       return;
     }
-    this.#child.send({ stop: call, why } satisfies ProcessRequest, () => {});
-    this.#killer = setTimeout(() => this.#kill(), GRACE);
+    this.#program.send({ stop: call, why } satisfies ProcessRequest);
+    this.#killer = setTimeout(() => this.#program.kill(), GRACE);
   }
 
   get death(): NodeOutcome {
@@ -171,30 +153,9 @@ class FunctionProcess {
   /** An idle process exits when the IPC channel closes; a busy one is killed. */
   end(): Promise<void> {
     this.dead = true;
-    if (this.#current) this.#kill();
-    else if (this.#child.connected) this.#child.disconnect();
-    return this.#gone;
-  }
-
-  /** Prints what arrives; returns a function that ends this, even if a process left behind keeps the stream open. */
-  #listen(stream: Readable): () => void {
-    const lines = new WholeLines((text) => void process.stderr.write(text));
-    stream.on('data', (chunk: Buffer) => {
-      this.#printed.add(chunk);
-      lines.add(chunk);
-    });
-    return () => {
-      stream.destroy();
-      lines.end();
-    };
-  }
-
-  #kill(): void {
-    try {
-      process.kill(-this.#child.pid!, 'SIGKILL');
-    } catch {
-      // already gone
-    }
+    if (this.#current) this.#program.kill();
+    else this.#program.disconnect();
+    return this.#program.gone;
   }
 
   #heard(answer: ProcessResponse): void {
@@ -213,7 +174,6 @@ class FunctionProcess {
 
   #over(how: string): void {
     this.dead = true;
-    this.#kill(); // kills everything it left behind
     this.last = how;
     clearTimeout(this.#killer);
     this.stillborn = !this.#isReady;

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { CapturedOutput } from '../../process/captured-output.js';
+import { whenDrained } from '../../process/drained.js';
 import type { OrphanGuard } from '../../process/orphan-guard.js';
 import { groupLives } from '../../process/process-group.js';
 import { uptime } from '../run/clock.js';
-import { CapturedOutput } from './captured-output.js';
-import { whenDrained } from './drained.js';
 
 export interface ShellEnd {
   exit: number;

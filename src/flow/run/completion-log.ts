@@ -1,4 +1,4 @@
-import { lastLines } from '../executors/captured-output.js';
+import { lastLines } from '../../process/captured-output.js';
 import type { NodeOutcome, NodeTask } from '../executors/executor.js';
 import type { NodeEnd } from '../graph/node-spec.js';
 import type { Journal } from '../journal/journal.js';

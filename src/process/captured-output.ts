@@ -63,10 +63,10 @@ export class CapturedOutput {
 }
 
 /** The last lines of an output; undefined when there is nothing but space. `…` says that a line lost its start. */
-export function lastLines(text: string): string | undefined {
+export function lastLines(text: string, most = LINES): string | undefined {
   const tail = text.slice(-2 * BYTES).trimEnd();
   if (tail === '') return undefined;
-  const lines = tail.split('\n').slice(-LINES).join('\n');
+  const lines = tail.split('\n').slice(-most).join('\n');
   const bytes = Buffer.from(lines);
   if (bytes.length <= BYTES) return lines;
   // A character that was cut in half is left out.

@@ -1,0 +1,109 @@
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { describeError, errorLine } from '../job/attempt.js';
+import { whenDrained } from '../process/drained.js';
+import { ForkedProgram, passOn } from '../process/forked-program.js';
+import type { guardProcessGroups } from '../process/group-guard.js';
+import { type HostCommand, type HostReply, type HostSetup, replyOf } from './messages.js';
+
+/** A process or thread that runs a handler. */
+export interface Channel {
+  /** Resolves when it has ended. */
+  readonly gone: Promise<void>;
+  /** Throws when the command cannot be serialized. */
+  send(command: HostCommand): void;
+  /** Lets it end by itself when it is idle. */
+  end(): void;
+  kill(): void;
+}
+
+export interface ChannelListener {
+  message: (reply: HostReply) => void;
+  /** What it prints to its standard error. */
+  printed: (chunk: Buffer) => void;
+  /** Called once, with how it ended. */
+  ended: (how: string) => void;
+}
+
+export type OpenChannel = (listener: ChannelListener) => Channel;
+
+/** `maxMemory` is in megabytes. */
+export function processChannels(
+  setup: HostSetup,
+  maxMemory: number | undefined,
+  guarded: ReturnType<typeof guardProcessGroups>,
+): OpenChannel {
+  return ({ message, printed, ended }) => {
+    const program = new ForkedProgram({
+      program: fileURLToPath(new URL('./handler-process.js', import.meta.url)),
+      args: [JSON.stringify(setup)],
+      guarded,
+      // Bytes stay bytes.
+      serialization: 'advanced',
+      execArgv: [...inherited(process.execArgv), ...(maxMemory ? [`--max-old-space-size=${maxMemory}`] : [])],
+      stdout: 'inherit',
+      message: (sent) => passReply(sent, message),
+      printed,
+      ended,
+    });
+    return {
+      gone: program.gone,
+      send: (command) => program.send(command),
+      end: () => program.disconnect(),
+      kill: () => program.kill(),
+    };
+  };
+}
+
+/** The options of Node that a program inherits: not those that hold the text of ours. */
+function inherited(options: readonly string[]): string[] {
+  const isText = (option: string | undefined) => /^(-e|--eval|-p|--print|-pe)$/.test(option ?? '');
+  return options.filter(
+    (option, i) => !isText(option) && !isText(options[i - 1]) && !option.startsWith('--input-type'),
+  );
+}
+
+export function threadChannels(setup: HostSetup, maxMemory: number | undefined): OpenChannel {
+  return (listener) => {
+    const thread = new Worker(new URL('./handler-thread.js', import.meta.url), {
+      workerData: setup,
+      stderr: true,
+      ...(maxMemory === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: maxMemory } }),
+    });
+    return {
+      gone: watch(thread, listener),
+      send: (command) => thread.postMessage(command),
+      end: () => thread.postMessage({ end: true } satisfies HostCommand),
+      kill: () => void thread.terminate(),
+    };
+  };
+}
+
+function passReply(sent: unknown, message: ChannelListener['message']): void {
+  const reply = replyOf(sent);
+  if (reply) message(reply);
+}
+
+/** Resolves when the thread has ended. */
+function watch(thread: Worker, { message, printed, ended }: ChannelListener): Promise<void> {
+  const close = passOn(thread.stderr, printed);
+  let failure: string | undefined;
+  thread.on('message', (sent) => passReply(sent, message));
+  thread.on('error', (error: unknown) => {
+    const described = describeError(error);
+    failure = errorLine(described);
+    // A process would have printed it by itself.
+    const text = `${described.stack ?? failure}\n`;
+    process.stderr.write(text);
+    printed(Buffer.from(text));
+  });
+  return new Promise((resolve) => {
+    thread.once('exit', (code) => {
+      ended(failure ?? `exit ${code}`);
+      whenDrained(() => {
+        close();
+        resolve();
+      });
+    });
+  });
+}

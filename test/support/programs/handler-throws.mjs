@@ -1,0 +1,2 @@
+// A handler module that cannot be loaded.
+throw new SyntaxError('broken at import');
