@@ -81,9 +81,6 @@ const PATHS = [
   'login',
 ];
 
-/** Runs in the browser. */
-const sizes = '[document.documentElement.scrollWidth, innerWidth]';
-
 /** The page has its title and nothing is being loaded any more. */
 async function settled(page: Page): Promise<void> {
   await page.locator('h1').first().waitFor();

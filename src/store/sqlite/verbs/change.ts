@@ -4,7 +4,7 @@ import { decodeSpec, keepOf } from '../../../job/spec.js';
 import type { ProgressUpdate, QueueLimits } from '../../store.js';
 import { closeJob, dropOldest, notifyDependents, removeEnded } from '../finalize.js';
 import { HIDDEN, releaseNeeds } from '../kept-records.js';
-import { leaseToken, QueueCounters, S, sizeOf, type Tables } from '../tables.js';
+import { leaseToken, QueueCounters, sizeOf, type Tables } from '../tables.js';
 import { appendNote, writeProgress } from './notes.js';
 import { leasedJob, leasedTask } from './settle.js';
 
