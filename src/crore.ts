@@ -25,7 +25,7 @@ import { openStore } from './store/open.js';
 import { checkLibrary, type SqliteLibrary } from './store/sqlite/file/driver.js';
 import type { Capacity, Store } from './store/store.js';
 import { DEFAULT_URL } from './store/url.js';
-import { Heartbeat } from './worker/heartbeat.js';
+import { Heartbeat } from './worker/heartbeat/heartbeat.js';
 import { checkFunction, harmless } from './worker/options.js';
 
 export interface OpenOptions {

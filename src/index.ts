@@ -19,4 +19,5 @@ export type { Connection } from './store/sqlite/file/external-connection.js';
 export type { Capacity, Counts, WorkerInfo } from './store/store.js';
 export type { WorkOptions } from './worker/options.js';
 export type { ActiveJob, Settled } from './worker/running.js';
-export type { Worker } from './worker/worker.js';
+export type { Middleware, Worker } from './worker/worker.js';
+export type { WorkerEventName, WorkerEvents } from './worker/worker-events.js';

@@ -37,7 +37,7 @@ import {
 import type { Connection } from './store/sqlite/file/external-connection.js';
 import type { AddOutcome, Capacity, Counts, QueueLimits, WorkerInfo } from './store/store.js';
 import { isTracing, traceAdd, traced } from './tracing.js';
-import type { Heartbeat } from './worker/heartbeat.js';
+import type { Heartbeat } from './worker/heartbeat/heartbeat.js';
 import { checkFunction, type ResolvedWorkOptions, resolveWorkOptions, type WorkOptions } from './worker/options.js';
 import { type ActiveJob, describeEntry, type RunningJob, type Settled } from './worker/running.js';
 import type { Prepare } from './worker/slots.js';

@@ -1,6 +1,6 @@
 import type { Engine } from '../engine/engine.js';
 import type { Backoff } from '../job/job.js';
-import type { Heartbeat } from '../worker/heartbeat.js';
+import type { Heartbeat } from '../worker/heartbeat/heartbeat.js';
 
 /** The logger interface the server needs; pino has it. */
 export interface Log {

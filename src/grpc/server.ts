@@ -13,7 +13,7 @@ import { oncePerOutage } from '../engine/logging/outage-filter.js';
 import { prometheusText } from '../engine/metrics/prometheus.js';
 import { collect } from '../engine/metrics/snapshot.js';
 import type { Store } from '../store/store.js';
-import { Heartbeat } from '../worker/heartbeat.js';
+import { Heartbeat } from '../worker/heartbeat/heartbeat.js';
 import { type Address, addressOf, isLoopback, listenAll, type TlsMaterial } from './addresses.js';
 import { TokenCheck, type Tokens } from './auth.js';
 import type { LakhPolicy, Log, ServerContext, ServerLimits } from './context.js';

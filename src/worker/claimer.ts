@@ -10,6 +10,8 @@ interface ClaimerHooks {
   /** The session to claim for, or undefined while there is none. */
   session: () => WorkerSession | undefined;
   lost: (session: WorkerSession) => void;
+  /** Called after each claim with the number of entries it brought. */
+  taken: (count: number) => void;
   onError: (error: Error, what: string) => void;
 }
 
@@ -64,6 +66,11 @@ export class Claimer {
     this.wake();
   }
 
+  /** The last claim found nothing more that is ready. */
+  get isDry(): boolean {
+    return this.#trigger.dry;
+  }
+
   close(): void {
     this.#closed = true;
     this.#trigger.close();
@@ -114,6 +121,7 @@ export class Claimer {
     // If the session was replaced during this claim, it no longer holds the claimed entries.
     if (this.hooks.session() !== session && !this.#closed) return;
     this.slots.accept(claim.entries);
+    this.hooks.taken(claim.entries.length);
     if (!this.#trigger.dry) this.fill();
   }
 

@@ -1,5 +1,5 @@
 import type { Store, WorkerSession } from '../store/store.js';
-import type { Heartbeat } from './heartbeat.js';
+import type { Heartbeat } from './heartbeat/heartbeat.js';
 import { Session } from './session.js';
 
 const REJOIN_PAUSE = 250;

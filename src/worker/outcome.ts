@@ -66,12 +66,21 @@ export function threw(job: RunningJob<unknown>, error: unknown, context: Outcome
   if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
   if (job.stopped && isBecauseOf(error, job.stopped)) return settlement(job, release(job), context);
-  if (error instanceof HandlerCrash) return crashed(job, error, context);
+  if (isCrash(error)) return crashed(job, error, context);
   const described = describeError(error);
   const message = errorLine(described);
   if (isFatal(error)) return settlement(job, die(job, message), context, described);
   const delay = chosenDelay(job, error, context);
   return settlement(job, fail(job, message, { random: context.random, now: context.now(), delay }), context, described);
+}
+
+/** Never throws: a Proxy may. */
+function isCrash(error: unknown): error is HandlerCrash {
+  try {
+    return error instanceof HandlerCrash;
+  } catch {
+    return false;
+  }
 }
 
 /** As a sweep does with the jobs of a lost worker, but at once. */

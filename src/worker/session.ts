@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Store, WorkerSession } from '../store/store.js';
-import type { Heartbeat, HeartbeatListener } from './heartbeat.js';
+import type { Heartbeat, HeartbeatListener } from './heartbeat/heartbeat.js';
 
 /**
  * One registration of a worker at a queue: join, heartbeat, leave. Whoever loses it opens another one, because the name of a lost

@@ -15,6 +15,8 @@ export class SettlementBatcher {
     private readonly queue: string,
     private readonly onError: (error: Error, what: string) => void,
     settled: () => void,
+    /** Called with what the store has answered. */
+    private readonly answered: (batch: Settlement[], applied: boolean[]) => void,
     /** Called when settlements were given up: the store still counts their entries as held by this worker. */
     gaveUp: () => void,
   ) {
@@ -65,6 +67,7 @@ export class SettlementBatcher {
   async #settle(batch: Settlement[]): Promise<void> {
     const before = this.#abandoned;
     const applied = await this.store.settle(this.queue, batch);
+    this.answered(batch, applied);
     const stale = applied.indexOf(false);
     if (stale < 0 || before !== this.#abandoned) return;
     const { lease } = batch[stale]!;

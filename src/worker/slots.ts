@@ -10,6 +10,7 @@ import { expired, type OutcomeContext, overran, released, returned, threw } from
 import { Prefetch } from './prefetch.js';
 import { type ActiveJob, RunningJob } from './running.js';
 import type { SettlementBatcher } from './settler.js';
+import type { WorkerListeners } from './worker-events.js';
 
 /** The user's handler, and how its payload is prepared. */
 export interface Prepare<T> {
@@ -63,6 +64,7 @@ export class Slots<T> {
     setup: SlotsSetup<T>,
     private readonly settler: SettlementBatcher,
     private readonly freed: () => void,
+    private readonly listeners: WorkerListeners<T>,
   ) {
     const { engine, options, maxPayload } = setup;
     this.#setup = setup;
@@ -97,6 +99,11 @@ export class Slots<T> {
   /** Entries wait for a free slot. */
   get stocked(): boolean {
     return this.#waiting.length > 0;
+  }
+
+  /** Nothing runs and nothing waits here. */
+  get isIdle(): boolean {
+    return this.#running.size === 0 && this.#waiting.length === 0 && !this.#alone;
   }
 
   get tokens(): Set<string> {
@@ -213,7 +220,7 @@ export class Slots<T> {
     job.began = performance.now();
     const run = this.#call(job);
     run.then(
-      (value) => this.#ended(job, () => this.#logged(job, returned(job, value, this.#context))),
+      (value) => this.#ended(job, () => this.#logged(job, returned(job, value, this.#context), undefined, value)),
       (error) => this.#ended(job, () => this.#logged(job, threw(job, error, this.#context), error)),
     );
   }
@@ -264,8 +271,9 @@ export class Slots<T> {
     if (this.#running.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
   }
 
-  #logged(job: RunningJob<T>, settlement: Settlement, cause?: unknown): Settlement {
-    this.#setup.engine.failures.settled(this.#setup.queue, job, settlement, cause);
+  #logged(job: RunningJob<T>, settlement: Settlement, error?: unknown, value?: unknown): Settlement {
+    this.#setup.engine.failures.settled(this.#setup.queue, job, settlement, error);
+    if (this.listeners.hasAny) this.listeners.ended(settlement, { job, value, error });
     return settlement;
   }
 

@@ -1,13 +1,16 @@
 import { hostname } from 'node:os';
+import { checkOneOf, describe } from '../engine/check.js';
 import type { Engine } from '../engine/engine.js';
 import { CroreError } from '../errors.js';
 import type { Signal, WorkerSession } from '../store/store.js';
 import { Claimer } from './claimer.js';
-import type { Heartbeat } from './heartbeat.js';
+import type { Heartbeat } from './heartbeat/heartbeat.js';
 import { LiveSession } from './live-session.js';
 import type { ResolvedWorkOptions } from './options.js';
+import type { ActiveJob } from './running.js';
 import { SettlementBatcher } from './settler.js';
 import { type Prepare, Slots } from './slots.js';
+import { WORKER_EVENTS, type WorkerEventName, type WorkerEvents, WorkerListeners } from './worker-events.js';
 
 export interface WorkerSetup<T> {
   engine: Engine;
@@ -19,6 +22,9 @@ export interface WorkerSetup<T> {
   onError: (error: Error, what: string) => void;
   onClosed: (worker: Worker<T>) => void;
 }
+
+/** Something to do around every job: `next()` goes on to the handler and returns its result. */
+export type Middleware<T> = (job: ActiveJob<T>, next: () => Promise<unknown>) => unknown;
 
 /**
  * Works on a queue until closed. `LiveSession` is its session in the store, `Claimer` decides when and how much to claim, `Slots`
@@ -33,22 +39,39 @@ export class Worker<T> {
   readonly #unsubscribe: () => void;
   readonly #ready: Promise<void>;
   readonly #session: LiveSession;
+  readonly #listeners: WorkerListeners<T>;
+  readonly #middleware: Middleware<T>[] = [];
+  readonly #handler: (job: ActiveJob<T>) => unknown;
+  /** Jobs have come since the queue was last empty. */
+  #hasWorked = false;
   #closing: Promise<void> | undefined;
 
-  constructor(setup: WorkerSetup<T>) {
+  constructor({ onError, ...rest }: WorkerSetup<T>) {
+    const report = (error: Error, what: string) => {
+      this.#listeners.emit('error', error, what);
+      onError(error, what);
+    };
+    this.#listeners = new WorkerListeners(onError);
+    const setup = { ...rest, onError: report };
     const { engine, queue, options } = setup;
     this.#setup = setup;
+    this.#handler = setup.prepare.handler;
     this.#settler = new SettlementBatcher(
       engine.store,
       queue,
       setup.onError,
-      () => this.#claimer.fill(),
+      () => {
+        this.#claimer.fill();
+        this.#checkDrained();
+      },
+      (batch, applied) => this.#listeners.settled(batch, applied),
       () => this.#claimer.reconcile(),
     );
-    this.#slots = new Slots(setup, this.#settler, () => this.#claimer.fill());
+    this.#slots = new Slots(setup, this.#settler, () => this.#claimer.fill(), this.#listeners);
     this.#claimer = new Claimer(engine.store, queue, options.concurrency, this.#slots, this.#settler, {
       session: () => this.#session.current,
       lost: (session) => this.#session.lose(session, 'its session is gone'),
+      taken: (count) => this.#taken(count),
       onError: setup.onError,
     });
     const stops = [engine.maintenance.watch(queue, options), engine.scheduleRunner.watch()];
@@ -68,6 +91,33 @@ export class Worker<T> {
   /** Resolves once the worker has joined the queue and asks for work. */
   ready(): Promise<void> {
     return this.#ready;
+  }
+
+  /**
+   * Runs around the handler: `await next()` calls what was added after it, and in the end the handler, and returns the result. What is
+   * added first is outermost. Add it right after `work()`, before the first job comes.
+   */
+  use(middleware: Middleware<T>): this {
+    mustBeFunction(middleware, 'the middleware');
+    this.#middleware.push(middleware);
+    this.#setup.prepare.handler = this.#middleware.reduceRight<(job: ActiveJob<T>) => unknown>(
+      (next, one) => (job) => one(job, async () => next(job)),
+      this.#handler,
+    );
+    return this;
+  }
+
+  /** Calls the listener for every such event; see `WorkerEvents`. */
+  on<N extends WorkerEventName>(name: N, listener: WorkerEvents<T>[N]): this {
+    checkOneOf(name, 'the event', WORKER_EVENTS);
+    mustBeFunction(listener, 'the listener');
+    this.#listeners.add(name, listener);
+    return this;
+  }
+
+  off<N extends WorkerEventName>(name: N, listener: WorkerEvents<T>[N]): this {
+    this.#listeners.remove(checkOneOf(name, 'the event', WORKER_EVENTS) as N, listener);
+    return this;
   }
 
   /**
@@ -126,6 +176,7 @@ export class Worker<T> {
     const { queue, onError } = this.#setup;
     const error = new CroreError('LEASE_LOST', `worker ${session.worker} of queue '${queue}' lost its leases: ${why}`);
     onError(error, 'session');
+    this.#listeners.emit('stalled', error);
     this.#slots.abandon(error);
     this.#settler.abandon();
   }
@@ -140,7 +191,19 @@ export class Worker<T> {
     );
   }
 
+  #taken(count: number): void {
+    if (count > 0) this.#hasWorked = true;
+    this.#checkDrained();
+  }
+
+  #checkDrained(): void {
+    if (!this.#hasWorked || !this.#claimer.isDry || !this.#slots.isIdle || this.#settler.busy) return;
+    this.#hasWorked = false;
+    this.#listeners.emit('drained');
+  }
+
   async #close(): Promise<void> {
+    this.#listeners.emit('closing');
     const { options } = this.#setup;
     const shutdown = new CroreError('CLOSED', 'the worker is shutting down');
     this.#session.close();
@@ -158,4 +221,9 @@ export class Worker<T> {
     await this.#session.leave();
     this.#setup.onClosed(this);
   }
+}
+
+function mustBeFunction(given: unknown, what: string): void {
+  if (typeof given !== 'function')
+    throw new CroreError('BAD_OPTION', `${what} must be a function, not ${describe(given)}`);
 }

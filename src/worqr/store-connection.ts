@@ -1,7 +1,7 @@
 import { Engine } from '../engine/engine.js';
 import { CroreError } from '../errors.js';
 import type { RawTaskStore } from '../store/raw-store.js';
-import { Heartbeat } from '../worker/heartbeat.js';
+import { Heartbeat } from '../worker/heartbeat/heartbeat.js';
 import { CallBatches } from './call-batches.js';
 
 /** What an open connection provides. */

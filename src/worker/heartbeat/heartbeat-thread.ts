@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { openStore } from '../store/open.js';
-import type { Store } from '../store/store.js';
+import { openStore } from '../../store/open.js';
+import type { Store } from '../../store/store.js';
 import {
   GATE,
   type HeartbeatCommand,

@@ -1,5 +1,5 @@
 import { Worker as Thread } from 'node:worker_threads';
-import type { Store } from '../store/store.js';
+import type { Store } from '../../store/store.js';
 import {
   GATE,
   type HeartbeatCommand,
