@@ -49,7 +49,8 @@ function usePlot(content: ChartContent, onPoint: (index: number | null) => void)
   useEffect(() => {
     let gone = false;
     void import('./plot.js').then(({ draw }) => {
-      if (!gone) plot.current = draw(place.current!, latest.current, onPoint);
+      // The element goes before this hears of it.
+      if (!gone && place.current) plot.current = draw(place.current, latest.current, onPoint);
     });
     return () => {
       gone = true;
