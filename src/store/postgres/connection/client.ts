@@ -1,0 +1,197 @@
+import postgres, { type Sql } from 'postgres';
+import { CroreError } from '../../../errors.js';
+import { type Arg, JsonArg, readFlags, storable } from './arguments.js';
+import { CONCERNS_OTHERS, codeOf, firstLine, isConflict, isConnectionFailure, translate } from './failure.js';
+import type { DriverOptions } from './options.js';
+
+export type Row = Record<string, unknown>;
+
+/** Whether running a function twice is harmless, or the arguments that make it harmless. */
+export type Again = boolean | (() => readonly Arg[]);
+
+export interface Answer {
+  rows: Row[];
+  repeated: boolean;
+}
+
+/** A call that is being sent: the driver notes in `state` which connection it was written to. */
+type Sent = Promise<Row[]> & { state?: unknown };
+
+/** The connection was lost, or the call took too long. */
+class ConnectionLost extends Error {
+  constructor(
+    readonly reason: Error,
+    readonly sent: boolean,
+  ) {
+    super(firstLine(reason.message));
+  }
+}
+
+const MOST_CONFLICTS = 5;
+
+/**
+ * Adapter to the driver: every call has a time limit and is repeated where that is harmless. When one takes too long, all connections are replaced:
+ * nothing that waits in the driver is sent after its caller has got an error.
+ */
+export class PostgresClient {
+  readonly #texts = new Map<string, string>();
+  #sql: Sql<{ bigint: number }>;
+  #closed = false;
+  #lostAt: number | undefined;
+  #why = 'no answer';
+
+  constructor(
+    private readonly options: DriverOptions,
+    readonly shown: string,
+    /** The quoted schema. */
+    readonly schema: string,
+    readonly timeout: number,
+  ) {
+    this.#sql = postgres(options);
+  }
+
+  /** Calls a function that returns rows. `again`: repeating it is harmless. */
+  async rows(name: string, args: readonly Arg[], again: Again = true): Promise<Row[]> {
+    return (await this.run(name, args, again)).rows;
+  }
+
+  /** The same; says whether the function may have run twice. */
+  run(name: string, args: readonly Arg[], again: Again = true): Promise<Answer> {
+    return this.#persist(name, this.#textOf('* from', name, args), args, again);
+  }
+
+  /** Calls a function that returns a flag for each entry; one that a lost first try may have changed counts as changed. */
+  async flags(name: string, args: readonly Arg[]): Promise<boolean[]> {
+    const { rows, repeated } = await this.run(name, args);
+    return readFlags(rows[0]![name]).map((flag) => repeated || flag);
+  }
+
+  /** Calls a function that returns one value. */
+  async value(name: string, args: readonly Arg[], again = true): Promise<unknown> {
+    const { rows } = await this.#persist(name, this.#textOf('', name, args), args, again);
+    return rows[0]![name];
+  }
+
+  /** Reads with a query of its own; `crore.` stands for the schema. */
+  async read(query: string, args: readonly Arg[]): Promise<Row[]> {
+    let text = this.#texts.get(query);
+    if (text === undefined) {
+      text = query.replaceAll('crore.', () => `${this.schema}.`);
+      this.#texts.set(query, text);
+    }
+    return (await this.#persist('read', text, args, true)).rows;
+  }
+
+  /** Runs several statements, for setting up the schema. */
+  async script(text: string): Promise<void> {
+    try {
+      await bounded(this.#sql.unsafe(text).simple(), Math.max(this.timeout, 60_000), this.#late());
+    } catch (error) {
+      throw translate(error, this.shown);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#sql.end({ timeout: 0 }).catch(() => {});
+  }
+
+  #textOf(what: string, name: string, args: readonly Arg[]): string {
+    const key = `${what}${name}`;
+    let text = this.#texts.get(key);
+    if (text === undefined) {
+      const list = args.map((arg, i) => (arg instanceof JsonArg ? `$${i + 1}::text::jsonb` : `$${i + 1}`)).join(', ');
+      text = `select ${what} ${this.schema}.${name}(${list})`;
+      this.#texts.set(key, text);
+    }
+    return text;
+  }
+
+  /** Retries until an answer arrives, the error is not transient, or the time is up. */
+  async #persist(name: string, text: string, args: readonly Arg[], again: Again): Promise<Answer> {
+    const deadline = performance.now() + this.timeout;
+    let values = args.map(plain);
+    let conflicts = 0;
+    let repeated = false;
+    for (let attempt = 1; ; attempt++) {
+      if (this.#closed) throw new CroreError('CLOSED', 'the store has been closed');
+      try {
+        const rows = await this.#send(text, values, Math.max(1, deadline - performance.now()));
+        this.#lostAt = undefined;
+        return { rows, repeated };
+      } catch (error) {
+        if (this.#closed) throw new CroreError('CLOSED', 'the store has been closed', { cause: error });
+        if (error instanceof ConnectionLost) {
+          this.#note(error);
+          if (error.sent && !again) throw this.#uncertain(name, error);
+          if (error.sent && typeof again === 'function') values = again().map(plain);
+          repeated ||= error.sent;
+          if (performance.now() > deadline) throw this.#unreachable(error.reason);
+        } else if (!isConflict(error) || ++conflicts > MOST_CONFLICTS) {
+          if (codeOf(error) === CONCERNS_OTHERS) throw error;
+          throw translate(error, this.shown);
+        }
+        await new Promise((resolve) => setTimeout(resolve, Math.min(10 * attempt, 250) * (0.5 + Math.random() / 2)));
+      }
+    }
+  }
+
+  async #send(text: string, values: Value[], ms: number): Promise<Row[]> {
+    const sql = this.#sql;
+    const query = sql.unsafe(text, values as never[], { prepare: this.options.prepare !== false }) as unknown as Sent;
+    const late = this.#late();
+    try {
+      return await bounded(query, ms, late);
+    } catch (error) {
+      if (error === late) this.#replace(sql);
+      if (error !== late && !isConnectionFailure(error)) throw error;
+      throw new ConnectionLost(error as Error, query.state !== undefined && query.state !== null);
+    }
+  }
+
+  #replace(old: Sql<{ bigint: number }>): void {
+    if (this.#sql !== old || this.#closed) return;
+    this.#sql = postgres(this.options);
+    old.end({ timeout: 0 }).catch(() => {});
+  }
+
+  #late(): Error {
+    return new Error(`no answer within ${this.timeout} ms`);
+  }
+
+  /** Why there is no connection says more than that a call took too long. */
+  #note({ reason, message }: ConnectionLost): void {
+    if (this.#lostAt === undefined || isConnectionFailure(reason)) this.#why = message;
+    this.#lostAt ??= Date.now();
+  }
+
+  #uncertain(name: string, cause: Error): CroreError {
+    return new CroreError('STORE_UNCERTAIN', `${name} on ${this.shown}: ${cause.message} before the reply arrived`, {
+      cause,
+    });
+  }
+
+  #unreachable(cause: Error): CroreError {
+    const since = this.#lostAt === undefined ? '' : ` since ${new Date(this.#lostAt).toISOString().slice(0, 19)}Z`;
+    return new CroreError('STORE_UNREACHABLE', `${this.shown} is out of reach${since} (${this.#why}); reconnecting`, {
+      cause,
+    });
+  }
+}
+
+type Value = string | number | boolean | null | Buffer;
+
+function plain(arg: Arg): Value {
+  if (arg instanceof JsonArg) return arg.text;
+  if (typeof arg === 'string') return storable(arg);
+  if (arg instanceof Uint8Array)
+    return Buffer.isBuffer(arg) ? arg : Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength);
+  return arg;
+}
+
+function bounded<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(late), ms);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,72 @@
+import type { Bytes, NewJob } from '../../job/job.js';
+import { type AddOutcome, type Capacity, CREATED, FULL, type SourceStore } from '../store.js';
+import { json, numbers, texts } from './connection/arguments.js';
+import type { Row } from './connection/client.js';
+import { arePlain, otherQueues, writeJob } from './records/new-jobs.js';
+import type { View } from './view.js';
+
+/** Adds jobs and raw tasks. If the answer is lost, an add is repeated, because ids tell what is there; a push is not. */
+export class JobAdder {
+  readonly sources: SourceStore;
+
+  constructor(private readonly view: View) {
+    this.sources = {
+      add: async (queue, jobs, { source, from, to }) => {
+        const { rows } = await view.related('add_from_source', [...addArguments(queue, jobs), source, from, to], false);
+        if (rows[0]?.outcome === 'stale') return 'stale';
+        view.signals.emit(queue, { type: 'work' });
+        return outcomes(jobs, rows);
+      },
+      position: async (queue, source) => {
+        const text = `select position from crore.source_positions p join crore.queues q on q.n = p.queue where q.name = $1 and source = $2`;
+        const [row] = await view.client.read(text, [queue, source]);
+        return (row?.position as string | undefined) ?? '';
+      },
+    };
+  }
+
+  async push(queue: string, tasks: readonly Bytes[], { count = null, bytes = null }: Limits): Promise<boolean> {
+    const args = [
+      this.view.time(),
+      queue,
+      Buffer.concat(tasks),
+      numbers(tasks.map((task) => task.length)),
+      count,
+      bytes,
+    ];
+    const accepted = (await this.view.client.value('push', args, false)) === true;
+    if (accepted) this.view.signals.emit(queue, { type: 'work' });
+    return accepted;
+  }
+
+  async add(queue: string, jobs: readonly NewJob[], { count = null, bytes = null }: Limits): Promise<AddOutcome[]> {
+    if (jobs.length === 0) return [];
+    // The ids tell what a first try has added; generated ones have to be looked up then, too.
+    const known = () => jobs.map((job) => ({ ...job, fresh: undefined }));
+    const again = () => [...addArguments(queue, known()), count, bytes];
+    const { rows, repeated } = await this.view.related('add', [...addArguments(queue, jobs), count, bytes], again);
+    this.view.signals.emit(queue, { type: 'work' });
+    const all = outcomes(jobs, rows);
+    return repeated ? all.map((one, i) => (isOwn(one, jobs[i]!) ? CREATED : one)) : all;
+  }
+}
+
+/** The duplicate of a job that was added with this id, by the first try or before it. */
+function isOwn(outcome: AddOutcome, { id }: NewJob): boolean {
+  return outcome.outcome === 'duplicate' && outcome.id === id;
+}
+
+type Limits = { [K in keyof Capacity]: Capacity[K] | null };
+
+export function addArguments(queue: string, jobs: readonly NewJob[]) {
+  return [queue, json(jobs.map(writeJob)), arePlain(jobs), texts(otherQueues(queue, jobs))];
+}
+
+/** The rows are those of jobs that were not created. */
+function outcomes(jobs: readonly NewJob[], rows: Row[]): AddOutcome[] {
+  const all: AddOutcome[] = jobs.map(() => CREATED);
+  for (const { place, outcome, existing } of rows as { place: number; outcome: string; existing: string }[]) {
+    all[place] = outcome === 'full' ? FULL : { outcome: outcome as 'duplicate', id: existing };
+  }
+  return all;
+}

@@ -1,0 +1,80 @@
+import { readChildren } from '../../../job/children.js';
+import { type Body, type Job, STATES, type State } from '../../../job/job.js';
+import { readError } from '../../../job/reported-error.js';
+import { decodeSpec } from '../../../job/spec.js';
+import { readLog, readProgressSteps } from '../../../job/timed-lines.js';
+import type { Row } from '../connection/client.js';
+import { makeToken } from './tokens.js';
+
+/** A whole job as stored: `j` are jobs, `r` records. */
+export const JOB_COLUMNS = `j.n, r.id, j.state, j.priority, j.seq, j.attempt, j.crashes, r.created, j.at, j.until, j.grp, j.worker, j.token, j.ran,
+  j.outcome, j.outcome_bytes, r.spec, r.body, r.bytes`;
+export const NOTE_COLUMNS = `t.progress, t.steps, t.log, t.attempts, t.children, b.open, b.total, b.done, b.dead, b.cancelled`;
+export const JOB_TABLES = `crore.jobs j join crore.records r using (n) left join crore.notes t using (n) left join crore.batches b using (n)`;
+
+export function payloadOf(row: Row): Body {
+  return (row.body ?? row.bytes) as Body;
+}
+
+export function toJob(queue: string, row: Row): Job {
+  const state = STATES[row.state as number]!;
+  const job: Job = {
+    queue,
+    id: row.id as string,
+    state,
+    payload: payloadOf(row),
+    priority: row.priority as number,
+    attempt: row.attempt as number,
+    crashes: row.crashes as number,
+    createdAt: row.created as number,
+    spec: decodeSpec((row.spec as string | null) ?? ''),
+  };
+  Object.assign(job, timesOf(state, row));
+  if (row.outcome === null || row.outcome === undefined) {
+    if (state === 'done' && row.outcome_bytes) job.result = row.outcome_bytes as Buffer;
+  } else if (state === 'done') job.result = row.outcome as string;
+  else if (state !== 'active') Object.assign(job, readError(row.outcome as string));
+  return withNotes(job, row);
+}
+
+function timesOf(state: State, row: Row): Partial<Job> {
+  const at = row.at as number;
+  switch (state) {
+    case 'blocked':
+    case 'scheduled':
+      return { runAt: at };
+    case 'ready':
+      return row.ran ? { runAt: Number(row.ran) } : {};
+    case 'active':
+      return {
+        startedAt: at,
+        worker: row.worker as string,
+        token: makeToken(row.attempt as number, row.n as number, row.token as string),
+      };
+    case 'done':
+      return { finishedAt: at, ...readRan(row.ran as string | null) };
+    default:
+      return { finishedAt: at };
+  }
+}
+
+/** The start of a done job and its worker. */
+function readRan(ran: string | null): Partial<Job> {
+  if (!ran) return {};
+  const cut = ran.indexOf(' ');
+  return { startedAt: Number(ran.slice(0, cut)), worker: ran.slice(cut + 1) };
+}
+
+function withNotes(job: Job, row: Row): Job {
+  if (row.progress) job.progress = row.progress as string;
+  if (row.steps) job.progressSteps = readProgressSteps(row.steps as string);
+  if (row.log) Object.assign(job, readLog(row.log as string));
+  if (row.attempts) job.attempts = row.attempts as string;
+  if (row.children) job.children = readChildren(row.children as string);
+  if (typeof row.total === 'number') {
+    const { total, done, dead, cancelled } = row as Record<string, number>;
+    const open = row.open === true && job.state === 'blocked';
+    job.batch = { open, total: total!, done: done!, dead: dead!, cancelled: cancelled! };
+  }
+  return job;
+}

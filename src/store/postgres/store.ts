@@ -1,0 +1,255 @@
+import { randomBytes } from 'node:crypto';
+import { writeAction } from '../../job/attempt.js';
+import { type Bytes, type Job, type Lease, type NewJob, STATES, type State, type Terminal } from '../../job/job.js';
+import { progressLine } from '../../job/timed-lines.js';
+import type {
+  AddOutcome,
+  BatchStore,
+  Capacity,
+  Claim,
+  Counts,
+  Dependents,
+  EventStore,
+  HistoryStore,
+  JobChanges,
+  JobPage,
+  ListOptions,
+  MoveOutcome,
+  NewSession,
+  ProgressUpdate,
+  QueueSettings,
+  ScheduleStore,
+  Settlement,
+  Signal,
+  SourceStore,
+  Store,
+  SweepOptions,
+  SweepResult,
+  WorkerInfo,
+  WorkerSession,
+} from '../store.js';
+import { json, numbers, readFlags, texts } from './connection/arguments.js';
+import { batchStore, eventStore, historyStore, scheduleStore } from './facets.js';
+import { JobAdder } from './job-adder.js';
+import { PostgresRawStore } from './raw-store.js';
+import { count, dependents, get, leasesOf, list, queues, settings, stateNumbers, workers } from './reads.js';
+import { readClaim, readLost } from './records/entries.js';
+import { writePayload } from './records/new-jobs.js';
+import { doneArguments, writeSettlement } from './records/settlements.js';
+import { splitToken } from './records/tokens.js';
+import type { View } from './view.js';
+
+export interface PostgresStoreOptions {
+  view: View;
+  warnings: readonly string[];
+  threadUrl?: string;
+}
+
+/** Every verb is one function in the database, and one round trip: see sql/. */
+export class PostgresStore implements Store {
+  readonly schedules: ScheduleStore;
+  readonly events: EventStore;
+  readonly sources: SourceStore;
+  readonly batches: BatchStore;
+  readonly history: HistoryStore;
+  readonly raw: PostgresRawStore;
+  readonly maxParallelClaims = 2;
+  readonly warnings: readonly string[];
+  readonly threadUrl?: string;
+  readonly #view: View;
+  readonly #adder: JobAdder;
+
+  constructor({ view, warnings, threadUrl }: PostgresStoreOptions) {
+    this.#view = view;
+    this.warnings = warnings;
+    this.threadUrl = threadUrl;
+    this.#adder = new JobAdder(view);
+    this.schedules = scheduleStore(view);
+    this.events = eventStore(view);
+    this.sources = this.#adder.sources;
+    this.batches = batchStore(view);
+    this.history = historyStore(view);
+    this.raw = new PostgresRawStore(view);
+  }
+
+  now(): number {
+    return this.#view.now();
+  }
+
+  push(queue: string, tasks: readonly Bytes[], limits: Capacity = {}): Promise<boolean> {
+    return this.#adder.push(queue, tasks, limits);
+  }
+
+  add(queue: string, jobs: readonly NewJob[], limits: Capacity = {}): Promise<AddOutcome[]> {
+    return this.#adder.add(queue, jobs, limits);
+  }
+
+  async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
+    const nonce = randomBytes(9).toString('base64url');
+    const rows = await this.#view.client.rows('claim', [this.#view.time(), queue, worker, lease, n, nonce], false);
+    return readClaim(queue, worker, rows);
+  }
+
+  async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    if (settlements.length === 0) return [];
+    const done = doneArguments(settlements);
+    const applied = done
+      ? await this.#flags('done', [queue, ...done])
+      : await this.#flags('settle', [queue, json(settlements.map(writeSettlement))]);
+    if (applied.includes(true)) this.#emit(queue, { type: 'work' });
+    return applied;
+  }
+
+  async recordProgress(queue: string, lease: Lease, { progress, log }: ProgressUpdate): Promise<boolean> {
+    const { n, own, attempt } = splitToken(lease.token);
+    const step = progress === undefined ? null : progressLine(progress);
+    const args = [queue, n, own, attempt, lease.id ?? null, progress ?? null, step, log ?? null];
+    return (await this.#view.client.value('record_progress', [this.#view.time(), ...args])) === true;
+  }
+
+  async join(queue: string, worker: string, { lease, info, raw = false }: NewSession): Promise<void> {
+    await this.#view.client.value('join', [this.#view.time(), queue, worker, lease, info, raw]);
+  }
+
+  async heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
+    if (sessions.length === 0) return [];
+    const args = [
+      texts(sessions.map(({ queue }) => queue)),
+      texts(sessions.map(({ worker }) => worker)),
+      numbers(sessions.map(({ lease }) => lease)),
+    ];
+    return readFlags(await this.#view.client.value('heartbeat', [this.#view.time(), ...args]));
+  }
+
+  async leave(queue: string, worker: string, onlyIfExpired = false): Promise<void> {
+    await this.#view.client.value('leave', [this.#view.time(), queue, worker, onlyIfExpired]);
+  }
+
+  leasesOf(queue: string, worker: string): Promise<Lease[]> {
+    return leasesOf(this.#view.client, queue, worker);
+  }
+
+  async sweep(queue: string, { lease, every }: SweepOptions): Promise<SweepResult> {
+    const rows = await this.#view.client.rows('sweep', [this.#view.time(), queue, lease, every]);
+    const last = rows.pop();
+    if (!last) return { lost: [], more: false };
+    if (last.promoted === true) this.#emit(queue, { type: 'work' });
+    const dropped = last.dropped as number;
+    return {
+      lost: rows.map((row) => readLost(queue, row)),
+      more: last.more === true,
+      ...(dropped > 0 ? { droppedDead: dropped } : {}),
+    };
+  }
+
+  get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
+    return get(this.#view.client, queue, ids);
+  }
+
+  list(queue: string, options: ListOptions): Promise<JobPage> {
+    return list(this.#view.client, queue, options);
+  }
+
+  dependents(queue: string, id: string, limit: number): Promise<Dependents> {
+    return dependents(this.#view.client, queue, id, limit);
+  }
+
+  count(queue: string): Promise<Counts> {
+    return count(this.#view.client, queue);
+  }
+
+  queues(): Promise<string[]> {
+    return queues(this.#view.client);
+  }
+
+  workers(queue: string): Promise<WorkerInfo[]> {
+    return workers(this.#view.client, queue);
+  }
+
+  reportSuccess(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#flags('report_success', [queue, texts(ids)]);
+  }
+
+  cancel(queue: string, ids: readonly string[], by?: string): Promise<boolean[]> {
+    const line = by === undefined ? null : writeAction('cancelled', this.now(), by);
+    return this.#flags('cancel', [queue, texts(ids), line]);
+  }
+
+  async rerun(queue: string, ids: readonly string[], from: readonly Terminal[], by?: string): Promise<boolean[]> {
+    const line = by === undefined ? null : writeAction('retried', this.now(), by);
+    const args = [this.#view.time(), queue, texts(ids), stateNumbers(from), line];
+    const applied = await this.#view.client.flags('rerun', args);
+    this.#emit(queue, { type: 'work' });
+    return applied;
+  }
+
+  async update(queue: string, id: string, { payload, priority, at, delay }: JobChanges): Promise<State | undefined> {
+    const args = [
+      json(payload === undefined ? null : writePayload(payload)),
+      priority ?? null,
+      at ?? null,
+      delay ?? null,
+    ];
+    const found = (await this.#view.client.value('update_job', [this.#view.time(), queue, id, ...args])) as
+      | number
+      | null;
+    this.#emit(queue, { type: 'work' });
+    return found === null ? undefined : STATES[found];
+  }
+
+  remove(queue: string, ids: readonly string[]): Promise<boolean[]> {
+    return this.#view.client.flags('remove', [queue, texts(ids)]);
+  }
+
+  async move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
+    if (ids.length === 0) return [];
+    const { rows, repeated } = await this.#view.client.run('move', [this.#view.time(), queue, texts(ids), to]);
+    for (const name of [queue, to]) this.#emit(name, { type: 'work' });
+    // A first try whose answer was lost may have moved what is missing now.
+    return rows.map(({ outcome }) => (repeated && outcome === 'unknown' ? 'moved' : (outcome as MoveOutcome)));
+  }
+
+  settings(queue: string): Promise<QueueSettings> {
+    return settings(this.#view.client, queue);
+  }
+
+  async configure(queue: string, { paused, limits, breaker }: Partial<QueueSettings>): Promise<void> {
+    const kept = breaker && { failures: breaker.failures, pause: breaker.pause };
+    const args = [queue, paused ?? null, json(limits ?? null), json(breaker === undefined ? null : (kept ?? {}))];
+    await this.#view.client.value('configure', [this.#view.time(), ...args]);
+    if (paused !== true) this.#emit(queue, { type: 'work' });
+  }
+
+  async obliterate(queue: string): Promise<void> {
+    await this.#view.client.value('obliterate', [this.#view.time(), queue]);
+    this.#emit(queue, { type: 'reset' });
+  }
+
+  async watchForEnd(queue: string, ids: readonly string[]): Promise<void> {
+    const rows = await this.#view.client.rows('watch_for_end', [queue, texts(ids)]);
+    for (const row of rows) this.#emit(queue, { type: 'finished', id: row.id as string });
+  }
+
+  subscribe(queue: string, listener: (signal: Signal) => void): () => void {
+    return this.#view.signals.subscribe(queue, listener);
+  }
+
+  async close(): Promise<void> {
+    this.raw.close();
+    await this.#view.signals.close();
+    await this.#view.client.close();
+  }
+
+  async #flags(
+    name: 'settle' | 'done' | 'cancel' | 'report_success',
+    args: Parameters<View['related']>[1],
+  ): Promise<boolean[]> {
+    const { rows, repeated } = await this.#view.related(name, args);
+    return readFlags(rows[0]![name]).map((flag) => repeated || flag);
+  }
+
+  /** To listeners in this process: the functions notify others only if somebody is waiting. */
+  #emit(queue: string, signal: Signal): void {
+    this.#view.signals.emit(queue, signal);
+  }
+}
