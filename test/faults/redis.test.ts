@@ -283,29 +283,19 @@ describe('a Redis that fails', ROUNDS, () => {
 
     const through = async (timeout: number) => {
       redis = await RedisServer.start();
-      line = new Line(redis.port);
-      await line.listen();
+      line = await Line.to(redis.port);
       return use(`redis://127.0.0.1:${line.port}`, timeout);
     };
     afterEach(() => line.close());
-    const swallow = () => {
-      line.onReply = () => false;
-    };
-    /** Replies pass again, on new connections. */
-    const mend = () => {
-      line.onReply = () => true;
-      line.cut();
-    };
-
     it('adds once although the first reply was lost', async () => {
       const crore = await through(1_500);
       const queue = crore.queue<string>('lost-reply');
       await queue.add('warm up');
-      swallow();
+      line.swallowReplies();
       const adding = queue.add('x', { id: 'mine' });
       const making = queue.add('y');
       await new Promise((resolve) => setTimeout(resolve, 200)); // let the commands reach the server
-      mend();
+      line.mend();
       expect((await adding).outcome).toBe('created');
       expect((await making).outcome).toBe('created');
       expect((await queue.count()).ready).toBe(3);
@@ -320,10 +310,10 @@ describe('a Redis that fails', ROUNDS, () => {
       await worker.ready();
       await queue.add('first');
       await until('the first job to run', () => seen.length === 1);
-      swallow();
+      line.swallowReplies();
       await direct.queue('lost-claim').addMany(['a', 'b', 'c'].map((payload) => ({ payload })));
       await new Promise((resolve) => setTimeout(resolve, 300)); // a claim is sent, and its reply is lost
-      mend();
+      line.mend();
       await until('all of them to run', () => seen.length >= 4, { within: 30_000 });
       expect([...seen].sort()).toEqual(['a', 'b', 'c', 'first']);
       expect(await direct.queue('lost-claim').count()).toMatchObject({ ready: 0, active: 0 });
@@ -333,10 +323,10 @@ describe('a Redis that fails', ROUNDS, () => {
       const crore = await through(1_500);
       const queue = crore.queue('lost-push');
       await queue.push('warm up');
-      swallow();
+      line.swallowReplies();
       const pushing = queue.push('x').catch((error: { code: string }) => error.code);
       await new Promise((resolve) => setTimeout(resolve, 200)); // let the command reach the server
-      mend();
+      line.mend();
       expect(await pushing).toBe('STORE_UNCERTAIN');
     });
 
@@ -344,7 +334,7 @@ describe('a Redis that fails', ROUNDS, () => {
       const crore = await through(500);
       const queue = crore.queue<string>('silence');
       await queue.add('warm up');
-      swallow();
+      line.swallowReplies();
       await expect(queue.count()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
     });
   });

@@ -1,7 +1,9 @@
 import { renameSync, rmSync, truncateSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
+import { openStore } from '../../dist/store/open.js';
 import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
+import { newJob } from '../support/jobs.js';
 import { Program, startWorker } from '../support/processes.js';
 import { ROUNDS } from '../support/rounds.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
@@ -110,6 +112,22 @@ describe('a SQLite file', ROUNDS, () => {
     const results = await Promise.allSettled([queue.add('a'), queue.add('b', { needs: ['nobody'] }), queue.add('c')]);
     expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect((await queue.count()).ready).toBe(2);
+  });
+
+  it('keeps what other calls of the same commit did before the invalid one', async () => {
+    store = await freshSqlite();
+    crore = await open(store.url);
+    const direct = await openStore(store.url, { timeout: 5_000 });
+    const needs = [{ queue: 'mixed', id: 'nobody', on: 'success' as const }];
+    const results = await Promise.allSettled([
+      direct.add('mixed', [newJob('a')]),
+      direct.add('mixed', [newJob('b', { spec: { needs } })]),
+      direct.add('mixed', [newJob('c')]),
+    ]);
+    expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    const jobs = await direct.get('mixed', ['a', 'b', 'c']);
+    await direct.close();
+    expect(jobs.map((job) => job?.state)).toEqual(['ready', undefined, 'ready']);
   });
 
   it('retries while another process keeps it locked, and finally reports that', async () => {

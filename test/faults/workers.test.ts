@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { freeze } from '../support/freeze.js';
-import { type Program, startWorker } from '../support/processes.js';
+import { type Program, startWorker, withLateThreads } from '../support/processes.js';
 import { ROUNDS } from '../support/rounds.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -27,41 +27,6 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     programs = [];
     await crore.close();
     await store.stop();
-  });
-
-  it('account for every job when workers are killed with SIGKILL under load', async () => {
-    await begin();
-    const queue = crore.queue<string, number>('load');
-    const ids = Array.from({ length: 1_500 }, (_x, i) => `j${i}`);
-    await queue.addMany(ids.map((id) => ({ id, payload: id, keep: { count: 10_000 } })));
-    const options = { ...FAST, concurrency: 10, maxCrashes: 100 };
-    const crew = await Promise.all([1, 2, 3].map(() => work({ queue: 'load', take: 3, options })));
-    for (let round = 0; round < 6; round++) {
-      const doneBefore = (await queue.count()).done;
-      await until(
-        'some progress',
-        async () => (await queue.count()).done > doneBefore + 50 || (await queue.count()).ready === 0,
-      );
-      await crew[round % 3]!.end('SIGKILL');
-      crew[round % 3] = await work({ queue: 'load', take: 3, options });
-    }
-    await until('all jobs to be done', async () => (await queue.count()).done === ids.length, { within: 40_000 });
-    expect(await queue.count()).toEqual({
-      blocked: 0,
-      scheduled: 0,
-      ready: 0,
-      active: 0,
-      done: ids.length,
-      dead: 0,
-      cancelled: 0,
-    });
-    const handled = new Set(
-      programs
-        .flatMap((program) => program.lines)
-        .filter((line) => line.startsWith('end '))
-        .map((line) => line.slice(4)),
-    );
-    expect(ids.filter((id) => !handled.has(id))).toEqual([]);
   });
 
   it('have late reports refused and jobs aborted after being suspended beyond the lease', async () => {
@@ -92,6 +57,20 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     await work({ queue: 'busy', options });
     await handle.finished({ timeout: '30s' });
     expect(await handle.get()).toMatchObject({ state: 'done', crashes: 0, attempt: 1, result: spinner.child.pid });
+  });
+
+  it('are not confused with workers whose heartbeat thread takes longer than a lease to start', async () => {
+    await begin();
+    const queue = crore.queue<string>('late');
+    const setup = { url: store.url, queue: 'late', take: 2_500, options: { ...FAST, heartbeat: 30 } };
+    const late = await startWorker(setup, withLateThreads(2_000));
+    programs.push(late);
+    const handle = await queue.add('x');
+    await late.line('start');
+    await work({ queue: 'late', options: FAST });
+    expect(await handle.finished({ timeout: '20s' })).toBe(late.child.pid);
+    expect(await handle.get()).toMatchObject({ crashes: 0, attempt: 1 });
+    expect(late.lines.filter((line) => line.startsWith('aborted'))).toEqual([]);
   });
 
   it('include workers whose event loop hangs', async () => {

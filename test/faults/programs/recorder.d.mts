@@ -1,0 +1,5 @@
+export class Recorder {
+  constructor(dir: string, name: string);
+  readonly name: string;
+  write(line: object): void;
+}

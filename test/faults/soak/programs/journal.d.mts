@@ -1,0 +1,4 @@
+export class Journal {
+  constructor(file: string);
+  write(kind: number, numbers: readonly number[]): void;
+}
