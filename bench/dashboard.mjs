@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,6 +46,15 @@ async function timeOf(address) {
   return performance.now() - began;
 }
 
+/** Node loads `fetch` with its first use: that is no time of the server. */
+async function loadFetch() {
+  const server = createHttpServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  for (let i = 0; i < 5; i++) await timeOf(`http://127.0.0.1:${server.address().port}/`);
+  server.close();
+  server.closeAllConnections();
+}
+
 async function measure(name, url) {
   const id = await fill(url);
   const args = ['serve', '--store', url, '--http', '127.0.0.1:0', '--addr', '127.0.0.1:0', '--log-level', 'error'];
@@ -79,6 +89,7 @@ async function measure(name, url) {
 }
 
 console.log(`${JOBS} jobs in one queue, ${QUEUES} queues; times as a client on the same machine sees them`);
+await loadFetch();
 const port = await freePort();
 const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', dir], {
   stdio: 'ignore',

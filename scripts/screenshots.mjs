@@ -1,6 +1,7 @@
-// Takes a picture of every page of the dashboard, light and dark, with jobs that really ran: into screenshots/, and the two of the
+// Takes a picture of every page of the dashboard, light, dark and on a phone, with jobs that really ran: into screenshots/, and the two of the
 // README into docs/images/.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,7 +64,11 @@ async function work(crore) {
     { concurrency: 2 },
   );
   const payments = crore.queue('payments');
-  payments.work((job) => {
+  payments.work(async (job) => {
+    await job.log(`charging ${job.payload.amount} EUR for order ${job.payload.order}`);
+    await job.progress({ step: 'gateway' });
+    await pause(40);
+    await job.log('the gateway refused');
     throw elsewhere(
       new Fatal(
         job.payload.order % 2 === 0 ? `card of customer ${job.payload.order} declined` : 'gateway timeout after 30 s',
@@ -107,6 +112,13 @@ function flow() {
   return start('crore', 'run', 'flow.json', '--store', store, '-j', '3');
 }
 
+/** A flow that fails: the first screen names it. */
+async function failingFlow() {
+  writeFileSync(join(dir, 'import.json'), JSON.stringify({ nodes: { load: { run: 'exit 1' } } }));
+  await once(start('crore', 'run', 'import.json', '--store', store, '-q'), 'exit');
+  await pause(6_000);
+}
+
 async function ring() {
   const feeds = await openRing(store, { prefix: 'feeds' });
   await feeds.add('acme', 'globex', 'initech', 'umbrella');
@@ -124,13 +136,19 @@ async function take(base, pages) {
     '--disable-sync',
   ];
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args });
-  for (const colorScheme of ['light', 'dark']) {
-    const page = await (await browser.newContext({ viewport: { width: 1_200, height: 800 }, colorScheme })).newPage();
+  const looks = [
+    ['light', { viewport: { width: 1_320, height: 960 }, colorScheme: 'light' }],
+    ['dark', { viewport: { width: 1_320, height: 960 }, colorScheme: 'dark' }],
+    ['phone', { viewport: { width: 390, height: 844 }, colorScheme: 'light' }],
+  ];
+  for (const [look, options] of looks) {
+    const page = await (await browser.newContext(options)).newPage();
     for (const [name, path] of Object.entries(pages)) {
       await page.goto(base + path);
       await page.locator('h1').first().waitFor();
       await pause(1_500);
-      await page.screenshot({ path: join(out, `${name}-${colorScheme}.png`) });
+      if (name === 'selected') for (const n of [1, 2, 4]) await page.getByRole('checkbox').nth(n).check();
+      await page.screenshot({ path: join(out, `${name}-${look}.png`) });
     }
   }
   await browser.close();
@@ -149,7 +167,7 @@ try {
   await pause(75_000);
   const [dead] = (await crore.queue('payments').list('dead', { limit: 1 })).jobs;
   const { flows } = await (await fetch(`${base}api/flows`)).json();
-  const flowId = encodeURIComponent(flows[0].id);
+  const flowId = encodeURIComponent(flows.find(({ name }) => name === 'flow').id);
   const job = (queue, id) => `job?${new URLSearchParams({ queue, id })}`;
   const [active] = (await crore.queue('images').list('active', { limit: 1 })).jobs;
   await take(base, {
@@ -157,6 +175,8 @@ try {
     queue: 'queue?name=mails&state=done',
     job: job('payments', dead.id),
     'job-running': job('images', active?.id ?? ''),
+    selected: 'queue?name=payments&state=dead',
+    find: `find?${new URLSearchParams({ job: dead.id })}`,
     dead: 'dead',
     workers: 'workers',
     schedules: 'schedules',
@@ -167,6 +187,8 @@ try {
     ring: 'ring?name=feeds%3Alist',
     'log-in': 'login',
   });
+  await failingFlow();
+  await take(base, { attention: '' });
   stop();
   copyFileSync(join(out, 'overview-light.png'), join(root, 'docs', 'images', 'dashboard-overview.png'));
   copyFileSync(join(out, 'job-dark.png'), join(root, 'docs', 'images', 'dashboard-job.png'));

@@ -1,6 +1,7 @@
-import { checkName, checkOptions, describe } from '../engine/check.js';
 import type { Engine } from '../engine/engine.js';
-import { resolveLimits } from '../engine/limits.js';
+import { checkName, checkOptions, describe } from '../engine/input/check.js';
+import { resolveLimits } from '../engine/input/limits.js';
+import { checkMove, moveError } from '../engine/queue/move.js';
 import { extraJob } from '../engine/schedules/schedules.js';
 import { CroreError } from '../errors.js';
 import { isWaiting } from '../job/job.js';
@@ -24,6 +25,8 @@ export async function act(engine: Engine, asked: unknown, by: string): Promise<A
       return changed(await store.cancel(checkName(action.queue, 'queue name'), idsOf(action.ids), by));
     case 'remove':
       return changed(await store.remove(checkName(action.queue, 'queue name'), idsOf(action.ids)));
+    case 'move':
+      return moveJobs(engine, checkName(action.queue, 'queue name'), idsOf(action.ids), action.to);
     case 'pause':
     case 'resume':
       await store.configure(checkName(action.queue, 'queue name'), { paused: action.action === 'pause' });
@@ -44,7 +47,7 @@ export async function act(engine: Engine, asked: unknown, by: string): Promise<A
 }
 
 const ENDED = ['done', 'dead', 'cancelled'] as const;
-const FIELDS = ['action', 'queue', 'ids', 'limits', 'name', 'id'] as const;
+const FIELDS = ['action', 'queue', 'ids', 'limits', 'name', 'id', 'to'] as const;
 
 function checkAction(asked: unknown): Action {
   checkOptions(asked, FIELDS, 'action');
@@ -66,6 +69,15 @@ async function runNow({ store }: Engine, queue: string, ids: readonly string[]):
   return changed(found.map((state) => state !== undefined && isWaiting(state)));
 }
 
+/** A single job that cannot move is an error that says why. */
+async function moveJobs({ store }: Engine, queue: string, ids: readonly string[], to: unknown): Promise<ActionResult> {
+  const target = checkMove(queue, to);
+  const outcomes = await store.move(queue, ids, target);
+  const [first] = outcomes;
+  if (ids.length === 1 && first !== 'moved') throw moveError(queue, ids[0]!, target, first!);
+  return changed(outcomes.map((outcome) => outcome === 'moved'));
+}
+
 async function runSchedule(engine: Engine, name: string): Promise<ActionResult> {
   const { store } = engine;
   checkName(name, 'schedule name');
@@ -76,7 +88,7 @@ async function runSchedule(engine: Engine, name: string): Promise<ActionResult> 
   return { changed: 1, job: { queue: schedule.queue, id: 'id' in outcome ? outcome.id : job.id } };
 }
 
-const LOGGED = ['action', 'queue', 'name', 'id', 'limits', 'filter', 'group'] as const;
+const LOGGED = ['action', 'queue', 'to', 'name', 'id', 'limits', 'filter', 'group'] as const;
 
 /** For the log: what was asked for, without lists of ids and without anything that nobody asked for. */
 export function describeAction(asked: Record<string, unknown>): object {

@@ -3,7 +3,8 @@
  * durations milliseconds. Every view is read with `GET api/VIEW?PARAMETERS`, or followed with `GET api/live?view=VIEW&PARAMETERS`.
  */
 import type { Attempt } from '../job/attempt.js';
-import type { State } from '../job/job.js';
+import type { BatchCounts, State } from '../job/job.js';
+import type { TimedLine } from '../job/timed-lines.js';
 import type { Counts, QueueLimits } from '../store/store.js';
 
 /** What somebody may do: look, or look and act. */
@@ -20,6 +21,7 @@ export interface Views {
   workers: { parameters: { queue?: string }; content: WorkersView };
   schedules: { parameters: { queue?: string }; content: SchedulesView };
   history: { parameters: { queue?: string; range: HistoryRange }; content: HistoryView };
+  find: { parameters: { id: string; after?: string }; content: FoundView };
   flows: { parameters: Record<never, string>; content: FlowsView };
   flow: { parameters: { id: string }; content: FlowView };
   rings: { parameters: Record<never, string>; content: RingsView };
@@ -63,10 +65,12 @@ export interface OverviewView {
 }
 
 export interface Attention {
-  kind: 'store' | 'no-worker' | 'waiting' | 'dead' | 'paused' | 'dropped';
+  kind: 'store' | 'no-worker' | 'waiting' | 'dead' | 'paused' | 'breaker' | 'dropped' | 'flow';
   /** Urgent ones are problems, the others are worth knowing. */
   urgent: boolean;
   queue?: string;
+  /** A flow that failed or whose runner is gone, with the file it came from, if any. */
+  flow?: { id: string; name: string; file: string };
   text: string;
 }
 
@@ -81,6 +85,8 @@ export interface QueueRow {
   rateFailed: number;
   workers: number;
   paused: boolean;
+  /** While the breaker of the queue is open: when it lets the next job through. */
+  brokenUntil?: number;
   limits: QueueLimits;
   /** Jobs done in each of the last sixty minutes, oldest first; absent where no history is kept. */
   doneByMinute?: number[];
@@ -180,6 +186,14 @@ export interface JobView extends Omit<JobRow, 'payload'> {
   /** What waits for it; at most a hundred. */
   dependents: JobReference[];
   dependentsTotal: number;
+  /** The children it waits, or has waited, for; at most a hundred. */
+  children: (JobReference & { on: 'success' | 'finished' })[];
+  childrenTotal: number;
+  /** The job that it is a child of, and the batch of which it is a member. */
+  parent?: JobReference;
+  memberOf?: JobReference;
+  /** Of the job of a batch: what has become of its members, and some that have not ended. */
+  batch?: BatchCounts & { members: JobReference[] };
   unique?: { key: string; scope: string };
   /** A command line that adds the same job again. */
   command: string;
@@ -187,7 +201,7 @@ export interface JobView extends Omit<JobRow, 'payload'> {
 
 /** A point or a span on the time line of a job. */
 export interface StoryEvent {
-  kind: 'added' | 'waited' | 'attempt' | 'running' | 'action' | 'ended' | 'next';
+  kind: 'added' | 'waited' | 'attempt' | 'running' | 'log' | 'progress' | 'action' | 'ended' | 'next';
   /** What happened, in a few words. */
   text: string;
   at: number;
@@ -195,7 +209,20 @@ export interface StoryEvent {
   until?: number;
   /** For attempts that ended. */
   attempt?: Attempt;
+  /** For log lines and values of progress that are many: the last of them. */
+  lines?: TimedLine[];
   tone?: 'good' | 'bad' | 'warn';
+}
+
+/** Jobs with an id, in whatever queue. */
+export interface FoundView {
+  now: number;
+  jobs: JobReference[];
+  /** Queues in the store, and how many of them have been looked through so far. */
+  queues: number;
+  looked: number;
+  /** The queue to go on after, if there are more. */
+  after?: string;
 }
 
 /** Dead jobs whose errors are alike. */
@@ -382,6 +409,7 @@ export interface RingView {
 /** What can be done: `POST api/act` with one of these as JSON; the answer is an `ActionResult`. */
 export type Action =
   | { action: 'retry' | 'rerun' | 'run-now' | 'cancel' | 'remove'; queue: string; ids: string[] }
+  | { action: 'move'; queue: string; ids: string[]; to: string }
   | { action: 'pause' | 'resume' | 'obliterate'; queue: string }
   | { action: 'limits'; queue: string; limits: QueueLimits }
   | { action: 'run-schedule' | 'remove-schedule'; name: string }
@@ -400,6 +428,7 @@ export interface ActionResult {
  */
 export type BulkAction =
   | { action: 'count' | 'retry' | 'cancel' | 'remove'; queue: string; filter: JobFilter }
+  | { action: 'move'; queue: string; filter: JobFilter; to: string }
   | { action: 'count' | 'retry' | 'remove'; group: string; queue?: string };
 
 export interface BulkProgress {

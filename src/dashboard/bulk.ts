@@ -1,6 +1,7 @@
-import { checkName, checkOneOf, checkOptions } from '../engine/check.js';
 import type { Engine } from '../engine/engine.js';
-import { forEachMatching, type ResolvedFilter } from '../engine/filter.js';
+import { checkName, checkOneOf, checkOptions } from '../engine/input/check.js';
+import { forEachMatching, type ResolvedFilter } from '../engine/input/filter.js';
+import { checkMove, MOVABLE } from '../engine/queue/move.js';
 import type { Job, State } from '../job/job.js';
 import type { BulkAction, BulkProgress, JobFilter } from './api.js';
 import { groupKey } from './views/dead.js';
@@ -12,6 +13,7 @@ const STATES: Record<BulkAction['action'], readonly State[]> = {
   retry: ['dead'],
   cancel: ['blocked', 'scheduled', 'ready', 'active'],
   remove: ['done', 'dead', 'cancelled'],
+  move: MOVABLE,
 };
 /** How often progress is reported, in milliseconds. */
 const REPORT_EVERY = 250;
@@ -24,15 +26,16 @@ interface Task {
 
 /** Checks everything before anything is changed. */
 export async function bulkTask(engine: Engine, asked: unknown, by: string): Promise<Task> {
-  checkOptions(asked, ['action', 'queue', 'filter', 'group'], 'bulk action');
-  const { action, queue, filter, group } = asked as {
+  checkOptions(asked, ['action', 'queue', 'filter', 'group', 'to'], 'bulk action');
+  const { action, queue, filter, group, to } = asked as {
     action: BulkAction['action'];
     queue?: string;
     filter?: JobFilter;
     group?: string;
+    to?: string;
   };
-  checkOneOf(action, 'action', ['count', 'retry', 'cancel', 'remove']);
-  const act = actOf(engine, action, by);
+  checkOneOf(action, 'action', ['count', 'retry', 'cancel', 'remove', 'move']);
+  const act = action === 'move' ? moving(engine, checkName(queue, 'queue name'), to) : actOf(engine, action, by);
   if (group !== undefined) {
     checkOneOf(action, 'action', ['count', 'retry', 'remove']);
     const key = checkName(group, 'group');
@@ -42,6 +45,11 @@ export async function bulkTask(engine: Engine, asked: unknown, by: string): Prom
   }
   checkOptions(filter, ['state', 'id', 'text', 'group', 'after', 'before'], 'filter');
   return { queues: [checkName(queue, 'queue name')], filter: filterOf(filter!, STATES[action]), act };
+}
+
+function moving({ store }: Engine, queue: string, to: unknown): Task['act'] {
+  const target = checkMove(queue, to);
+  return async (from, ids) => (await store.move(from, ids, target)).map((outcome) => outcome === 'moved');
 }
 
 function actOf({ store }: Engine, action: BulkAction['action'], by: string): Task['act'] {

@@ -1,5 +1,5 @@
 import { type Crore, connectionOf } from '../crore.js';
-import { checkOneOf, checkOptions } from '../engine/check.js';
+import { checkOneOf, checkOptions } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
 import { version } from '../version.js';

@@ -27,6 +27,9 @@ export interface ServedDashboard {
   close(): Promise<void>;
 }
 
+/** Milliseconds until what the first request needs is loaded. */
+const WARM_UP_AFTER = 30;
+
 /** With a token people log in; without one everybody who reaches the server may do everything, as with its HTTP interface. */
 export function servedDashboard({ engine, url, version, tokens, most, secure, log }: ServedSetup): ServedDashboard {
   const base = '/';
@@ -44,10 +47,13 @@ export function servedDashboard({ engine, url, version, tokens, most, secure, lo
     views: beside.views,
     actions: beside.actions,
   });
+  // After the server has said where it is. What goes wrong here goes wrong again, and is told, when somebody looks.
+  const warmUp = setTimeout(() => dashboard.warmUp().catch(() => {}), WARM_UP_AFTER).unref();
   return {
     serves: (path) => dashboard.serves(path),
     serve: nodeListener((request) => dashboard.handle(request)),
     close: async () => {
+      clearTimeout(warmUp);
       dashboard.close();
       await beside.close();
     },

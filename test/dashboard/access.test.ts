@@ -1,6 +1,8 @@
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ActionResult, BulkProgress, SessionView } from '../../dist/dashboard/api.js';
+import { FailedLogIns } from '../../dist/dashboard/http/failed-log-ins.js';
 import { LogIns } from '../../dist/dashboard/http/log-in.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
 import { type DashboardOptions, startDashboard, type TestDashboard } from './support/dashboard.js';
@@ -244,10 +246,47 @@ describe('a dashboard of a server with tokens', () => {
     expect(await dashboard.get<SessionView>('api/session', headers)).toMatchObject({ access: 'write' });
   });
 
-  it('refuses wrong tokens, and all of them after many', async () => {
+  it('refuses wrong tokens, and after many all tokens from that address, but from no other', async () => {
     for (const token of ['', 'wrong', 7, null, { a: 1 }]) expect((await logIn(token)).status).toBe(401);
     for (let i = 0; i < 30; i++) await logIn(`guess ${i}`);
     expect((await logIn('the-long-word')).status).toBe(429);
+    const other = httpRequest(`${dashboard.http}/api/login`, {
+      method: 'POST',
+      localAddress: '127.0.0.2',
+      headers: { 'content-type': 'application/json', 'x-crore-dashboard': '1' },
+    });
+    other.end(JSON.stringify({ token: 'the-long-word' }));
+    const [answer] = (await once(other, 'response')) as [IncomingMessage];
+    answer.resume();
+    expect(answer.statusCode).toBe(204);
+  });
+});
+
+describe('failed log-ins', () => {
+  const fail = (failures: FailedLogIns, address: string, times: number) => {
+    for (let i = 0; i < times; i++) failures.add(address);
+  };
+
+  it('count for a minute from the first, and together for the addresses of an IPv6 network', () => {
+    let now = 0;
+    const failures = new FailedLogIns(() => now);
+    fail(failures, '2001:db8::1', 10);
+    now += 30_000;
+    fail(failures, '2001:db8:0:0:ffff::2', 10);
+    expect(failures.areTooMany('2001:db8::3')).toBe(true);
+    expect(failures.areTooMany('2001:db8:0:1::3')).toBe(false);
+    expect(failures.areTooMany('::ffff:192.0.2.1')).toBe(false);
+    now += 30_001;
+    expect(failures.areTooMany('2001:db8::3')).toBe(false);
+    expect(failures.size).toBe(0);
+  });
+
+  it('are remembered for ten thousand addresses at most', () => {
+    const failures = new FailedLogIns(() => 0);
+    for (let i = 0; i < 20_000; i++) failures.add(`10.0.${i >> 8}.${i & 255}`);
+    fail(failures, '192.0.2.1', 20);
+    expect(failures.areTooMany('192.0.2.1')).toBe(true);
+    expect(failures.size).toBeLessThanOrEqual(10_000);
   });
 });
 
@@ -256,7 +295,7 @@ describe('a log-in', () => {
     let now = 1_000_000;
     const place = { base: '/jobs/', secure: true };
     const logIns = new LogIns({ write: 'one' }, place, () => now);
-    const cookie = logIns.logIn('one')!;
+    const cookie = logIns.logIn('one', '::1')!;
     expect(cookie).toContain('; Path=/jobs/;');
     expect(cookie).toMatch(/; Secure$/);
     const headers = new Headers({ cookie: `other=1; ${cookie.split(';')[0]}` });

@@ -45,6 +45,38 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
     await crore.queue('over-paused').resume();
   });
 
+  it('a job: its children and its parent, its batch and its members, and what they hold up', async () => {
+    const { crore } = dashboard;
+    const albums = crore.queue<null>('rel-albums');
+    const worker = albums.work(async (job) => {
+      if ((await job.children()).length > 0) return;
+      await job.addChildren([{ queue: 'rel-photos', payload: 1 }]);
+      return job.waitForChildren() as never;
+    });
+    await albums.add(null, { id: 'a' });
+    await until('the parent waits', async () => (await albums.get('a'))!.state === 'blocked');
+    expect(await jobOf('rel-albums', 'a')).toMatchObject({
+      children: [{ queue: 'rel-photos', id: 'a.0', state: 'ready', on: 'success' }],
+      childrenTotal: 1,
+      reasons: ['It waits for one child that has not ended.'],
+    });
+    expect(await jobOf('rel-photos', 'a.0')).toMatchObject({
+      parent: { queue: 'rel-albums', id: 'a', state: 'blocked' },
+      dependents: [{ queue: 'rel-albums', id: 'a' }],
+    });
+    const batch = await crore.queue('rel-owner').addBatch(null, { id: 'b' });
+    await crore.queue('rel-photos').add(2, { id: 'm', batch });
+    expect(await jobOf('rel-owner', 'b')).toMatchObject({
+      batch: { open: true, total: 1, done: 0, members: [{ queue: 'rel-photos', id: 'm', state: 'ready' }] },
+      reasons: expect.arrayContaining([
+        expect.stringContaining('Its batch is open'),
+        '1 of 1 members of its batch have not ended.',
+      ]),
+    });
+    expect((await jobOf('rel-photos', 'm')).memberOf).toEqual({ queue: 'rel-owner', id: 'b', state: 'blocked' });
+    await worker.close();
+  });
+
   it('overview: pages of queues, continued after the last name', async () => {
     const { crore } = dashboard;
     await Promise.all(Array.from({ length: 60 }, (_, i) => crore.queue(`paged-${String(i).padStart(2, '0')}`).add(i)));
@@ -132,7 +164,7 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
         if (runs < 3) throw new TypeError(`failure ${runs}`);
         return 'good at last';
       },
-      { backoff: () => 0 },
+      { backoff: () => 5 },
     );
     const handle = await queue.add({ n: 1 }, { id: 's', attempts: 2, headers: { who: 'ada' } });
     await handle.finished().catch(() => {});
@@ -145,9 +177,12 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
     expect(told).toEqual([
       'Added',
       'Attempt 1 failed',
+      'run 1',
       'Attempt 2 failed',
+      'run 2',
       'Retried by 127.0.0.1 in the dashboard',
       'Attempt 1 succeeded',
+      'run 3',
       'Done',
     ]);
     const [failure] = job.story.filter(({ kind }) => kind === 'attempt');

@@ -1,5 +1,6 @@
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Access } from '../api.js';
+import { FailedLogIns } from './failed-log-ins.js';
 
 export interface Tokens {
   /** The token that allows everything. */
@@ -11,9 +12,6 @@ export interface Tokens {
 /** How long a log-in lasts, in milliseconds. */
 const LASTS = 12 * 3_600_000;
 const COOKIE = 'crore_session';
-/** Failed log-ins within a minute after which all are refused for the rest of it. */
-const MOST_FAILURES = 20;
-const MINUTE = 60_000;
 
 /**
  * Log-ins with the tokens of the server. The cookie holds what it allows, until when, and a proof that this server, or another with the
@@ -22,8 +20,7 @@ const MINUTE = 60_000;
 export class LogIns {
   readonly #digests: readonly (readonly [Access, Buffer])[];
   readonly #key: Buffer;
-  #failures = 0;
-  #failuresSince = Number.NEGATIVE_INFINITY;
+  readonly #failures: FailedLogIns;
 
   constructor(
     tokens: Tokens,
@@ -33,6 +30,7 @@ export class LogIns {
   ) {
     const known = [['write', tokens.write] as const, ['read', tokens.read] as const];
     this.#digests = known.flatMap(([access, token]) => (token === undefined ? [] : [[access, digest(token)] as const]));
+    this.#failures = new FailedLogIns(now);
     this.#key = Buffer.from(hkdfSync('sha256', JSON.stringify(known), '', 'crore dashboard session', 32));
   }
 
@@ -44,14 +42,12 @@ export class LogIns {
     return cookie === undefined ? undefined : this.#accessOfCookie(cookie);
   }
 
-  /** The cookie for a token; undefined if the token is wrong, `wait` if there were too many wrong ones. */
-  logIn(token: string): string | 'wait' | undefined {
-    if (this.now() - this.#failuresSince > MINUTE) this.#failures = 0;
-    if (this.#failures >= MOST_FAILURES) return 'wait';
+  /** The cookie for a token; undefined if the token is wrong, `wait` if too many wrong ones came from this address. */
+  logIn(token: string, address: string): string | 'wait' | undefined {
+    if (this.#failures.areTooMany(address)) return 'wait';
     const access = this.#accessOfToken(token);
     if (access === undefined) {
-      if (this.#failures === 0) this.#failuresSince = this.now();
-      this.#failures += 1;
+      this.#failures.add(address);
       return undefined;
     }
     const claim = `${access}.${this.now() + LASTS}`;

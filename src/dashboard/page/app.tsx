@@ -2,6 +2,7 @@ import type { ComponentType } from 'preact';
 import { Empty } from './components/empty.js';
 import { Skeleton } from './components/skeleton.js';
 import { DeadPage } from './dead/dead-page.js';
+import { FindPage } from './find/find-page.js';
 import { Banner } from './frame/banner.js';
 import { BulkPlace } from './frame/bulk.js';
 import { ConfirmPlace } from './frame/confirm.js';
@@ -29,6 +30,7 @@ const PAGES: Record<string, ComponentType> = {
   dead: DeadPage,
   workers: WorkersPage,
   schedules: SchedulesPage,
+  find: FindPage,
   flows: lazy(flows, (module) => module.FlowsPage),
   flow: lazy(flows, (module) => module.FlowPage),
   rings: lazy(rings, (module) => module.RingsPage),

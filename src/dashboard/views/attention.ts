@@ -1,6 +1,6 @@
+import { rateText } from '../../engine/input/limits.js';
 import type { Attention } from '../api.js';
 import type { Glance } from './queue-board.js';
-import { rateText } from './rate-text.js';
 
 /** A queue without a worker, or with jobs that wait although there are workers, is worth a word after this long, and urgent after that. */
 const WAITS = 60_000;
@@ -11,8 +11,13 @@ const LONG_ENOUGH = 10_000;
 const MOST = 50;
 
 /** What somebody should look at, most urgent first. */
-export function attentionTo(glances: readonly Glance[], warnings: readonly string[]): Attention[] {
+export function attentionTo(
+  glances: readonly Glance[],
+  warnings: readonly string[],
+  flows: readonly Attention[] = [],
+): Attention[] {
   const found: Attention[] = warnings.map((text) => ({ kind: 'store', urgent: true, text }));
+  found.push(...flows);
   for (const glance of glances) found.push(...ofQueue(glance));
   return found.sort((a, b) => Number(b.urgent) - Number(a.urgent)).slice(0, MOST);
 }
@@ -21,7 +26,8 @@ export function ofQueue(glance: Glance): Attention[] {
   const { queue, counts, paused, newlyDead } = glance;
   const found: Attention[] = [];
   if (paused) found.push({ kind: 'paused', urgent: false, queue, text: `Paused; ${are(counts.ready)} ready.` });
-  else found.push(...waiting(glance));
+  else if (glance.brokenUntil === undefined) found.push(...waiting(glance));
+  if (glance.brokenUntil !== undefined) found.push(stopped(glance));
   if (newlyDead > 0)
     found.push({ kind: 'dead', urgent: true, queue, text: `${jobs(newlyDead)} became dead in the last ten minutes.` });
   if (counts.droppedDead !== undefined)
@@ -30,6 +36,12 @@ export function ofQueue(glance: Glance): Attention[] {
       text: `${jobs(counts.droppedDead)} that were dead have been dropped because there were too many.`,
     });
   return found;
+}
+
+function stopped({ queue, counts, brokenUntil }: Glance): Attention {
+  const until = new Date(brokenUntil!).toISOString().slice(11, 19);
+  const text = `Its breaker is open after failures in a row: nothing starts before ${until} UTC; ${are(counts.ready)} ready.`;
+  return { kind: 'breaker', urgent: true, queue, text };
 }
 
 function waiting(glance: Glance): Attention[] {
@@ -65,6 +77,7 @@ function limitOf({ counts, limits }: Glance): string | undefined {
   if (limits.concurrency !== undefined && counts.active >= limits.concurrency) return `${limits.concurrency} at once`;
   if (limits.rate) return rateText(limits.rate);
   if (limits.group?.concurrency !== undefined) return `${limits.group.concurrency} at once for each group`;
+  if (limits.group?.ordered) return 'one job of each group after the other';
   return limits.group?.rate && `${rateText(limits.group.rate)} for each group`;
 }
 

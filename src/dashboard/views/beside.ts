@@ -1,4 +1,4 @@
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import type { ActionResult } from '../api.js';
 import { flowViews } from './flow/flows.js';
 import { ringViews } from './rings.js';

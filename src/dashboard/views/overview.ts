@@ -3,21 +3,23 @@ import { STATES } from '../../job/job.js';
 import type { Counts } from '../../store/store.js';
 import type { OverviewParameters, OverviewView, QueueView } from '../api.js';
 import { attentionTo, ofQueue } from './attention.js';
+import type { FlowAttention } from './flow/flow-attention.js';
 import { type Glance, MANY, type QueueBoard } from './queue-board.js';
 import { schedulesOf } from './schedules.js';
 import { workersOf } from './workers.js';
 
 /** Queues on a page. */
-const PAGE = 50;
+export const PAGE = 50;
 /** How long an answer waits for a look at all queues, in milliseconds; with many of them it would be in vain. */
 const PATIENCE = 40;
-const SHORT_PATIENCE = 5;
 
 export async function overview(
   engine: Engine,
   board: QueueBoard,
   { search = '', after }: OverviewParameters,
+  trouble?: FlowAttention,
 ): Promise<OverviewView> {
+  const flows = trouble?.now();
   const names = await board.names();
   const wanted = search.toLowerCase();
   const matching = wanted === '' ? names : names.filter((name) => name.toLowerCase().includes(wanted));
@@ -25,10 +27,10 @@ export async function overview(
   const page = matching.slice(from, from + PAGE);
   // One after the other: a look at ten thousand queues would delay the fifty of the page.
   const queues = await board.rows(page);
-  const glances = await board.glances(names.length > MANY ? SHORT_PATIENCE : PATIENCE);
+  const glances = await board.glances(names.length > MANY ? 0 : PATIENCE);
   return {
     now: engine.store.now(),
-    attention: attentionTo(glances, engine.store.warnings),
+    attention: attentionTo(glances, engine.store.warnings, await flows),
     queues,
     total: names.length,
     matching: matching.length,
@@ -59,13 +61,13 @@ export async function queueView(engine: Engine, board: QueueBoard, name: string)
     workersOf(engine, name),
     schedulesOf(engine, name),
   ]);
-  const { oldest, counts, paused, limits } = queue;
-  const glance = { queue: name, at: 0, counts, paused, limits, workers: queue.workers, oldest, newlyDead: 0 };
+  const { oldest, counts, paused, brokenUntil, limits } = queue;
+  const glance = { queue: name, at: 0, counts, paused, brokenUntil, limits, workers: queue.workers };
   return {
     now: engine.store.now(),
     known: names.includes(name),
     queue,
-    attention: ofQueue(glance),
+    attention: ofQueue({ ...glance, oldest, newlyDead: 0 }),
     workers,
     schedules,
   };

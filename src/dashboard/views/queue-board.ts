@@ -2,6 +2,7 @@ import type { Engine } from '../../engine/engine.js';
 import { type Interval, intervalAt } from '../../store/history.js';
 import type { Counts, QueueLimits } from '../../store/store.js';
 import type { QueueRow } from '../api.js';
+import { within } from './within.js';
 
 /** Queues that are looked at together. */
 const TOGETHER = 50;
@@ -13,6 +14,8 @@ export const MANY = 200;
 const PASS_EVERY = 3_000;
 /** A look at all queues takes at most one part in this many of the time. */
 const PASS_SHARE = 10;
+/** Milliseconds in which an answer has been written. */
+const ANSWERED = 20;
 const MINUTE = 60_000;
 const MINUTES = 60;
 
@@ -22,6 +25,8 @@ export interface Glance {
   at: number;
   counts: Counts;
   paused: boolean;
+  /** While the breaker is open: when it lets the next job through. */
+  brokenUntil?: number;
   limits: QueueLimits;
   /** Sessions of workers; only looked up where jobs are ready. */
   workers: number;
@@ -58,16 +63,20 @@ export class QueueBoard {
     return found;
   }
 
-  /** What is known of all queues; begins another look at them if the last one is old, and waits for it a little. */
+  /**
+   * What is known of all queues; begins another look at them if the last one is old, and waits for it a little. Whoever has no
+   * patience at all gets an answer before it begins.
+   */
   async glances(patience: number): Promise<Glance[]> {
     const names = await this.names();
-    if (names.length <= MANY || performance.now() > this.#passAt) this.#pass ??= this.#lookAtAll(names);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, patience);
-    });
-    await Promise.race([this.#pass, late]).finally(() => clearTimeout(timer));
+    if (names.length <= MANY || performance.now() > this.#passAt) this.#pass ??= this.#begin(names, patience);
+    if (patience > 0) await within(patience, this.#pass);
     return names.flatMap((name) => this.#glances.get(name) ?? []);
+  }
+
+  async #begin(names: readonly string[], patience: number): Promise<void> {
+    if (patience === 0) await new Promise((resolve) => setTimeout(resolve, ANSWERED).unref());
+    await this.#lookAtAll(names);
   }
 
   /** Rows for these queues, as they are now. */
@@ -85,7 +94,7 @@ export class QueueBoard {
       store.workers(queue),
       store.history?.read(queue, 'hour'),
     ]);
-    const { counts, paused, limits, oldest } = glance;
+    const { counts, paused, brokenUntil, limits, oldest } = glance;
     const now = store.now();
     const rate = (what: 'added' | 'done' | 'failed') => (hour ? ratePerSecond(hour, what, now) : 0);
     return {
@@ -97,6 +106,7 @@ export class QueueBoard {
       rateFailed: rate('failed'),
       workers: workers.length,
       paused,
+      ...(brokenUntil === undefined ? {} : { brokenUntil }),
       limits,
       ...(hour ? { doneByMinute: byMinute(hour, now) } : {}),
     };
@@ -125,13 +135,14 @@ export class QueueBoard {
     const known = this.#glances.get(queue);
     if (known && performance.now() - known.at < fresh) return known;
     const { store } = this.engine;
-    const [counts, { paused, limits }] = await Promise.all([store.count(queue), store.settings(queue)]);
+    const [counts, { paused, limits, breakerState }] = await Promise.all([store.count(queue), store.settings(queue)]);
     const [oldest, workers] =
       counts.ready > 0 ? await Promise.all([this.#oldest(queue), store.workers(queue)]) : [undefined, []];
     const newlyDead = counts.dead > 0 ? await this.#newlyDead(queue) : 0;
     const glance: Glance = {
       ...{ queue, at: performance.now(), counts, paused, limits, workers: workers.length, newlyDead },
       ...(oldest === undefined ? {} : { oldest }),
+      ...(breakerState?.until === undefined ? {} : { brokenUntil: breakerState.until }),
       ...earlierLook(known),
     };
     this.#glances.set(queue, glance);

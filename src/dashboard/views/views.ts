@@ -1,14 +1,16 @@
-import { checkName, checkOneOf } from '../../engine/check.js';
 import type { Engine } from '../../engine/engine.js';
+import { checkName, checkOneOf } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import { RANGE_NAMES } from '../../store/history.js';
-import type { JobsParameters, ViewName } from '../api.js';
+import type { FlowsView, JobsParameters, ViewName } from '../api.js';
 import { deadView } from './dead.js';
+import { findJobs } from './find.js';
+import { FlowAttention } from './flow/flow-attention.js';
 import { historyView } from './history.js';
 import { jobView } from './job/job.js';
 import { jobsView } from './job/jobs.js';
 import { overview, queueView } from './overview.js';
-import { QueueBoard } from './queue-board.js';
+import type { QueueBoard } from './queue-board.js';
 import { schedulesView } from './schedules.js';
 import { workersView } from './workers.js';
 
@@ -26,13 +28,13 @@ export type ViewTable = Partial<Record<ViewName, View>>;
 
 const SECOND = 1_000;
 
-/** Every view of jobs and queues. */
-export function engineViews(engine: Engine): ViewTable {
-  const board = new QueueBoard(engine);
+/** Every view of jobs and queues; `flows` lists the flows beside them, if there can be any. */
+export function engineViews(engine: Engine, board: QueueBoard, flows?: View): ViewTable {
+  const trouble = flows && new FlowAttention(() => flows.read({}) as Promise<FlowsView>);
   const queueOf = ({ queue }: Parameters) => (queue === undefined ? undefined : checkName(queue, 'queue name'));
   const required = (parameters: Parameters, name: string) => checkName(parameters[name], name);
   return {
-    overview: { every: SECOND, read: ({ search, after }) => overview(engine, board, { search, after }) },
+    overview: { every: SECOND, read: ({ search, after }) => overview(engine, board, { search, after }, trouble) },
     queue: { every: SECOND, read: (parameters) => queueView(engine, board, required(parameters, 'name')) },
     jobs: {
       every: SECOND,
@@ -44,6 +46,10 @@ export function engineViews(engine: Engine): ViewTable {
     job: {
       every: SECOND,
       read: (parameters) => jobView(engine, required(parameters, 'queue'), required(parameters, 'id')),
+    },
+    find: {
+      every: 60 * SECOND,
+      read: (parameters) => findJobs(engine, board, required(parameters, 'id'), parameters.after),
     },
     dead: { every: 5 * SECOND, read: (parameters) => deadView(engine, board, queueOf(parameters)) },
     workers: { every: 2 * SECOND, read: (parameters) => workersView(engine, queueOf(parameters)) },

@@ -1,5 +1,7 @@
 import type { Attention } from '../../api.js';
 import { href } from '../lib/router.js';
+import { quoted, storeOption } from '../lib/store-option.js';
+import { Command } from './copy.js';
 import { Name } from './name.js';
 
 /** What somebody should look at, with the most urgent on top. */
@@ -8,7 +10,7 @@ export function AttentionList({ items, calm }: { items: readonly Attention[]; ca
   return (
     <ul class="attention">
       {items.map((item) => (
-        <li key={`${item.kind} ${item.queue}`} class={item.urgent ? 'urgent' : ''}>
+        <li key={`${item.kind} ${item.queue} ${item.flow?.id}`} class={item.urgent ? 'urgent' : ''}>
           <span class={`badge ${item.urgent ? 'tone-bad' : 'tone-warn'}`}>{item.urgent ? 'urgent' : 'notice'}</span>
           <span class="attention-text">
             {item.queue !== undefined && calm !== undefined && (
@@ -18,7 +20,15 @@ export function AttentionList({ items, calm }: { items: readonly Attention[]; ca
                 </a>{' '}
               </>
             )}
+            {item.flow && (
+              <>
+                <a class="name-link" href={href('flow', { id: item.flow.id })} data-row="">
+                  <Name text={item.flow.name} />
+                </a>{' '}
+              </>
+            )}
             {item.text}
+            {item.flow && <Resume flow={item.flow} />}
           </span>
         </li>
       ))}
@@ -29,4 +39,9 @@ export function AttentionList({ items, calm }: { items: readonly Attention[]; ca
 function targetOf({ kind, queue }: Attention): string {
   if (kind === 'dead' || kind === 'dropped') return href('dead', { queue });
   return href('queue', { name: queue, state: kind === 'waiting' || kind === 'no-worker' ? 'ready' : undefined });
+}
+
+/** Flows run where their files are, so this is a command and no button. */
+function Resume({ flow: { id, file } }: { flow: NonNullable<Attention['flow']> }) {
+  return <Command line={`crore run ${file === '' ? 'FILE' : quoted(file)} --resume ${quoted(id)}${storeOption()}`} />;
 }

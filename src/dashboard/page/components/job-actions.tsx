@@ -3,6 +3,7 @@ import { confirm } from '../frame/confirm.js';
 import { mayAct } from '../lib/api.js';
 import { actAndSay } from '../lib/toast.js';
 import { type Verb, verbsFor } from '../lib/verbs.js';
+import { MoveButton } from './move-button.js';
 
 interface JobActionsProps {
   queue: string;
@@ -27,6 +28,13 @@ export function JobActions({ queue, id, state, small = false }: JobActionsProps)
           {verb.label}
         </button>
       ))}
+      <MoveButton
+        state={state}
+        what={`job ${id}`}
+        label="Move"
+        small={small}
+        move={(to) => actAndSay({ action: 'move', queue, ids: [id], to }, () => `Moved ${id} to ${to}`)}
+      />
     </span>
   );
 }

@@ -1,6 +1,6 @@
 import type { DeadView } from '../../api.js';
 import { Name } from '../components/name.js';
-import { Scroll } from '../components/scroll.js';
+import { ACTIONS, Table } from '../components/table.js';
 import { Section } from '../frame/page.js';
 import { mayAct } from '../lib/api.js';
 import { startBulk } from '../lib/bulk.js';
@@ -14,33 +14,20 @@ type Row = DeadView['queues'][number];
 export function DeadQueues({ queues }: { queues: readonly Row[] }) {
   return (
     <Section title="By queue">
-      <Scroll class="table-place card" label="Dead jobs by queue, a table">
-        <table class="table cards">
-          <thead>
-            <tr>
-              <th scope="col" class="wide">
-                Queue
-              </th>
-              <th scope="col" class="figure">
-                Dead
-              </th>
-              <th scope="col" class="figure" title="Dead jobs that were dropped because there were too many of them">
-                Dropped
-              </th>
-              {mayAct() && (
-                <th scope="col" class="actions">
-                  <span class="off-screen">Actions</span>
-                </th>
-              )}
-            </tr>
-          </thead>
-          <tbody>
-            {queues.map((queue) => (
-              <QueueOfDead key={queue.name} queue={queue} />
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table
+        label="Dead jobs by queue"
+        class="cards"
+        heads={[
+          ['Queue', 'wide'],
+          ['Dead', 'figure'],
+          ['Dropped', 'figure', 'Dead jobs that were dropped because there were too many of them'],
+          mayAct() && ACTIONS,
+        ]}
+      >
+        {queues.map((queue) => (
+          <QueueOfDead key={queue.name} queue={queue} />
+        ))}
+      </Table>
     </Section>
   );
 }

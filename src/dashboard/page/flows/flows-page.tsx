@@ -2,8 +2,8 @@ import type { FlowRow } from '../../api.js';
 import { Command } from '../components/copy.js';
 import { Empty } from '../components/empty.js';
 import { Name, ROW } from '../components/name.js';
-import { Scroll } from '../components/scroll.js';
 import { Skeleton } from '../components/skeleton.js';
+import { Table } from '../components/table.js';
 import { Page } from '../frame/page.js';
 import { count } from '../lib/format.js';
 import { useView } from '../lib/live.js';
@@ -39,31 +39,15 @@ function NoFlows() {
 
 function FlowTable({ flows }: { flows: readonly FlowRow[] }) {
   return (
-    <Scroll class="table-place card" label="Flows, a table">
-      <table class="table cards flow-table">
-        <thead>
-          <tr>
-            <th scope="col" class="wide">
-              Flow
-            </th>
-            <th scope="col">State</th>
-            <th scope="col" class="nodes">
-              Nodes
-            </th>
-            <th scope="col">Started</th>
-            <th scope="col">Took</th>
-            <th scope="col" class="runner">
-              Runner
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {flows.map((flow) => (
-            <Row key={flow.id} flow={flow} />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      label="Flows"
+      class="cards flow-table"
+      heads={[['Flow', 'wide'], ['State'], ['Nodes', 'nodes'], ['Started'], ['Took'], ['Runner', 'runner']]}
+    >
+      {flows.map((flow) => (
+        <Row key={flow.id} flow={flow} />
+      ))}
+    </Table>
   );
 }
 

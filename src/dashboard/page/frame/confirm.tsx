@@ -10,9 +10,11 @@ export interface Question {
   danger?: boolean;
   /** What has to be typed before the button works. */
   typed?: string;
+  /** The label of a field whose text is the answer. */
+  field?: string;
 }
 
-const asked = signal<(Question & { answer: (yes: boolean) => void }) | undefined>(undefined);
+const asked = signal<(Question & { answer: (yes: boolean, text?: string) => void }) | undefined>(undefined);
 
 /** Asks before something is done; false if somebody thought better of it. */
 export function confirm(question: Question): Promise<boolean> {
@@ -26,6 +28,18 @@ export function confirm(question: Question): Promise<boolean> {
   });
 }
 
+/** Asks for a text; undefined if somebody thought better of it. */
+export function ask(question: Question & { field: string }): Promise<string | undefined> {
+  asked.value?.answer(false);
+  return new Promise((resolve) => {
+    const answer = (yes: boolean, text = '') => {
+      asked.value = undefined;
+      resolve(yes ? text : undefined);
+    };
+    asked.value = { ...question, answer };
+  });
+}
+
 /** Where questions appear; once in the page. */
 export function ConfirmPlace() {
   const question = asked.value;
@@ -33,13 +47,15 @@ export function ConfirmPlace() {
   return <Asked key={question.title} question={question} answer={question.answer} />;
 }
 
-function Asked({ question, answer }: { question: Question; answer: (yes: boolean) => void }) {
+function Asked({ question, answer }: { question: Question; answer: (yes: boolean, text?: string) => void }) {
   const [typed, setTyped] = useState('');
   const { title, text, verb, danger } = question;
-  const ready = question.typed === undefined || typed === typable(question.typed);
+  const ready = question.field
+    ? typed.trim() !== ''
+    : question.typed === undefined || typed === typable(question.typed);
   const onSubmit = (event: Event) => {
     event.preventDefault();
-    if (ready) answer(true);
+    if (ready) answer(true, typed.trim());
   };
   return (
     <Dialog title={title} onClose={() => answer(false)}>
@@ -50,6 +66,12 @@ function Asked({ question, answer }: { question: Question; answer: (yes: boolean
             <span>
               Type <bdi class="mono strong">{question.typed}</bdi> to confirm
             </span>
+            <input class="input" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
+          </label>
+        )}
+        {question.field !== undefined && (
+          <label class="field">
+            <span>{question.field}</span>
             <input class="input" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
           </label>
         )}

@@ -4,6 +4,7 @@ import { Dialog } from './dialog.js';
 
 const KEYS: [keys: string[], does: string][] = [
   [['/'], 'Search or filter'],
+  [['g', 'j'], 'Find a job by its id'],
   [['j'], 'Next row'],
   [['k'], 'Previous row'],
   [['Enter'], 'Open the row'],

@@ -2,7 +2,7 @@ import { logOut, session } from '../lib/api.js';
 import { useDeadCount } from '../lib/dead-count.js';
 import { compact, count } from '../lib/format.js';
 import { useCurrentInView } from '../lib/in-view.js';
-import { helpOpen, PAGES } from '../lib/keys.js';
+import { findJob, helpOpen, PAGES } from '../lib/keys.js';
 import { href, location } from '../lib/router.js';
 import { choose, THEMES, type Theme, theme } from '../lib/theme.js';
 import { sayFailure } from '../lib/toast.js';
@@ -55,6 +55,11 @@ function Tools() {
   return (
     <div class="tools">
       {session.value?.access === 'read' && <span class="badge tone-plain">read only</span>}
+      <button type="button" class="tool" aria-label="Find a job by its id" title="Find a job (g j)" onClick={findJob}>
+        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+          <path d="M10.5 10.5 L15 15 M12 6.5 a5.5 5.5 0 1 1 -11 0 a5.5 5.5 0 1 1 11 0" />
+        </svg>
+      </button>
       <ThemeButton />
       <button type="button" class="tool" aria-label="Keys and help" title="Keys (?)" onClick={openHelp}>
         ?

@@ -1,13 +1,18 @@
 import type { JobReference, JobView } from '../../api.js';
 import { StateBadge } from '../components/badge.js';
+import { JobProgress } from '../components/job-progress.js';
 import { JobLink, Name } from '../components/name.js';
 import { Section } from '../frame/page.js';
 import { count } from '../lib/format.js';
 
-/** What the job waits for, and what waits for it. */
+/** What the job waits for, what waits for it, and what it belongs to. */
 export function Related({ job }: { job: JobView }) {
   return (
     <>
+      {job.parent && <References title="Child of" home={job.queue} jobs={[job.parent]} />}
+      {job.memberOf && <References title="Member of the batch" home={job.queue} jobs={[job.memberOf]} />}
+      {job.batch && <Batch home={job.queue} batch={job.batch} />}
+      <References title="Children" home={job.queue} jobs={job.children} total={job.childrenTotal} />
       <References title="Needs" home={job.queue} jobs={job.needs} total={job.needsTotal} />
       <References title="Needed by" home={job.queue} jobs={job.dependents} total={job.dependentsTotal} />
     </>
@@ -18,10 +23,31 @@ interface ReferencesProps {
   title: string;
   home: string;
   jobs: readonly (JobReference & { on?: string })[];
-  total: number;
+  total?: number;
 }
 
-function References({ title, home, jobs, total }: ReferencesProps) {
+/** How far a batch has come, and some of the members that it waits for. */
+function Batch({ home, batch }: { home: string; batch: NonNullable<JobView['batch']> }) {
+  const { open, total, done, dead, cancelled, members } = batch;
+  const pending = total - done - dead - cancelled;
+  const parts = Object.entries({ done, dead, cancelled, pending }).filter(([, n]) => n > 0);
+  return (
+    <>
+      <Section title="Batch" beside={<span class="muted">{open ? 'open' : 'closed'}</span>}>
+        <div class="card">
+          <JobProgress progress={{ percent: total === 0 ? 0 : (100 * (total - pending)) / total }} />
+          <p class="muted">
+            {count(total)} {total === 1 ? 'member' : 'members'}
+            {parts.map(([name, n]) => `, ${count(n)} ${name}`)}
+          </p>
+        </div>
+      </Section>
+      <References title="Members that have not ended" home={home} jobs={members} total={pending} />
+    </>
+  );
+}
+
+function References({ title, home, jobs, total = jobs.length }: ReferencesProps) {
   if (jobs.length === 0) return null;
   return (
     <Section title={title} beside={<span class="muted">{count(total)}</span>}>

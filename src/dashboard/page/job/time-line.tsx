@@ -1,9 +1,10 @@
 import type { AttemptError } from '../../../job/attempt.js';
+import type { TimedLine } from '../../../job/timed-lines.js';
 import type { StoryEvent } from '../../api.js';
 import { CopyButton } from '../components/copy.js';
 import { Name } from '../components/name.js';
 import { Scroll } from '../components/scroll.js';
-import { Ago, At, duration, Since } from '../lib/time.js';
+import { Ago, At, clock, duration, Since } from '../lib/time.js';
 
 /** What happened to a job, oldest first; attempts that failed open up to their errors. */
 export function TimeLine({ events }: { events: readonly StoryEvent[] }) {
@@ -26,7 +27,9 @@ function Event({ event, open }: { event: StoryEvent; open: boolean }) {
   return (
     <>
       <div class="event-head">
-        <span class="event-text">{event.text}</span>
+        <span class="event-text">
+          <bdi>{event.text}</bdi>
+        </span>
         <Length event={event} />
         <span class="event-at muted">{event.kind === 'next' ? <Ago at={event.at} /> : <At at={event.at} />}</span>
       </div>
@@ -35,6 +38,7 @@ function Event({ event, open }: { event: StoryEvent; open: boolean }) {
           on <Name text={event.attempt.worker} mono />
         </p>
       )}
+      {event.lines && <Lines lines={event.lines} what={event.text} />}
       {event.attempt?.error && (
         <ErrorDetails error={event.attempt.error} what={`${event.text}, ${event.at}`} open={open} />
       )}
@@ -49,6 +53,18 @@ function Length({ event: { kind, at, until } }: { event: StoryEvent }) {
     <span class="event-length">
       <Since at={at} />
     </span>
+  );
+}
+
+/** Log lines and values of progress, each with its time. */
+function Lines({ lines, what }: { lines: readonly TimedLine[]; what: string }) {
+  return (
+    <details class="event-error">
+      <summary>Show them</summary>
+      <Scroll class="content wrap" label={what}>
+        <pre>{lines.map(({ at, text }) => `${clock(at)}  ${text}`).join('\n')}</pre>
+      </Scroll>
+    </details>
   );
 }
 

@@ -34,11 +34,18 @@ export async function startBulk(request: BulkRequest): Promise<void> {
   const total = request.known ?? 0;
   bulkRun.value = { ...request, phase: 'counting', seen: 0, changed: 0, total };
   if (request.known === undefined) {
-    const error = await follow({ ...request.action, action: 'count' });
+    const error = await follow(countOf(request.action));
     if (error !== undefined) return update({ phase: 'ended', changed: 0, error });
     update({ total: bulkRun.value?.changed ?? 0 });
   }
   update({ phase: 'asking', changed: 0 });
+}
+
+/** The same jobs, only counted. */
+function countOf(action: BulkAction): BulkAction {
+  if (action.action !== 'move') return { ...action, action: 'count' };
+  const { queue, filter } = action;
+  return { action: 'count', queue, filter };
 }
 
 export async function confirmBulk(): Promise<void> {

@@ -26,10 +26,12 @@ export function startKeys(): void {
 
 /** True if the key meant something. */
 function press(key: string): boolean {
-  const page = performance.now() < chordUntil ? PAGES[key] : undefined;
+  const chord = performance.now() < chordUntil;
+  const page = chord ? PAGES[key] : undefined;
   chordUntil = key === 'g' ? performance.now() + CHORD_MS : 0;
   if (page) go(href(page.path));
-  else if (key === '/') return focusSearch();
+  else if (chord && key === 'j') return findJob();
+  else if (key === '/') return focusSearch() || findJob();
   else if (key === 'j' || key === 'k') moveRow(key === 'j' ? 1 : -1);
   else if (key === '?') helpOpen.value = true;
   else return false;
@@ -50,6 +52,13 @@ function focusSearch(): boolean {
   search?.focus();
   search?.select();
   return search !== null;
+}
+
+/** Pages without a search of their own lead to the one for jobs. */
+export function findJob(): boolean {
+  go(href('find'));
+  requestAnimationFrame(() => requestAnimationFrame(focusSearch));
+  return true;
 }
 
 /** Rows are links: Enter opens the one that has the focus. */

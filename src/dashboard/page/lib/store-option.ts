@@ -6,6 +6,7 @@ export function storeOption(): string {
   return url === '' ? '' : ` --store ${quoted(url)}`;
 }
 
-function quoted(text: string): string {
+/** As a shell wants it. */
+export function quoted(text: string): string {
   return /^[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,10 +1,10 @@
 import type { OverviewView } from '../../api.js';
 import { History } from '../charts/history.js';
 import { AttentionList } from '../components/attention.js';
-import { Empty } from '../components/empty.js';
 import { FilterField } from '../components/filter-field.js';
 import { Pager } from '../components/pager.js';
 import { Skeleton } from '../components/skeleton.js';
+import { FoundJobs } from '../find/found-jobs.js';
 import { Page, Section } from '../frame/page.js';
 import { useTellDeadCount } from '../lib/dead-count.js';
 import { count, plural } from '../lib/format.js';
@@ -41,15 +41,27 @@ export function OverviewPage() {
 }
 
 function Queues({ content, stale }: { content?: OverviewView; stale: boolean }) {
+  const search = location.value.query.get('search') ?? '';
   return (
     <Section title="Queues" beside={content && <span class="muted">{amount(content)}</span>}>
       <div class="filters">
-        <FilterField parameter="search" resets="after" label="Search queues" placeholder="Part of a name" main />
+        <FilterField
+          parameter="search"
+          resets="after"
+          label="Search"
+          placeholder="Part of a queue's name, or a job's id"
+          main
+        />
       </div>
       <div class={stale ? 'stale' : ''}>
         {!content && <Skeleton rows={8} />}
         {content && content.queues.length > 0 && <QueueTable queues={content.queues} />}
-        {content?.queues.length === 0 && <Empty title="No queue has this in its name" />}
+        {content?.queues.length === 0 && (
+          <>
+            <p class="muted">No queue has this in its name. Jobs with this id:</p>
+            <FoundJobs key={search} id={search} />
+          </>
+        )}
       </div>
       <Pager parameter="after" next={content?.more ? content.queues.at(-1)?.name : undefined} />
     </Section>

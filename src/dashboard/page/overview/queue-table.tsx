@@ -2,54 +2,31 @@ import type { QueueRow } from '../../api.js';
 import { Badge, STATES } from '../components/badge.js';
 import { limitsText } from '../components/limits.js';
 import { QueueLink } from '../components/name.js';
-import { Scroll } from '../components/scroll.js';
 import { Sparkline } from '../components/sparkline.js';
+import { type Head, Table } from '../components/table.js';
 import { compact, count, rate } from '../lib/format.js';
 import { href } from '../lib/router.js';
 import { duration, rough } from '../lib/time.js';
 
+const HEADS: readonly Head[] = [
+  ['Queue', 'wide'],
+  ...STATES.map((state) => [state, 'figure'] as const),
+  ['oldest', 'figure', 'How long the next job to run has been waiting'],
+  ['in', 'figure', 'Jobs added, over the last minute'],
+  ['out', 'figure', 'Jobs ended well, over the last minute'],
+  ['failing', 'figure', 'Attempts that failed, over the last minute'],
+  ['workers', 'figure'],
+  ['last hour', 'spark'],
+];
+
 /** Queues with their figures; on a phone each row becomes a card. */
 export function QueueTable({ queues }: { queues: readonly QueueRow[] }) {
   return (
-    <Scroll class="table-place card" label="Queues, a table">
-      <table class="table cards queue-table">
-        <thead>
-          <tr>
-            <th scope="col" class="wide">
-              Queue
-            </th>
-            {STATES.map((state) => (
-              <th key={state} scope="col" class="figure">
-                {state}
-              </th>
-            ))}
-            <th scope="col" class="figure" title="How long the next job to run has been waiting">
-              oldest
-            </th>
-            <th scope="col" class="figure" title="Jobs added, over the last minute">
-              in
-            </th>
-            <th scope="col" class="figure" title="Jobs ended well, over the last minute">
-              out
-            </th>
-            <th scope="col" class="figure" title="Attempts that failed, over the last minute">
-              failing
-            </th>
-            <th scope="col" class="figure">
-              workers
-            </th>
-            <th scope="col" class="spark">
-              last hour
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {queues.map((queue) => (
-            <Row key={queue.name} queue={queue} />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table label="Queues" class="cards queue-table" heads={HEADS}>
+      {queues.map((queue) => (
+        <Row key={queue.name} queue={queue} />
+      ))}
+    </Table>
   );
 }
 
@@ -62,6 +39,7 @@ function Row({ queue }: { queue: QueueRow }) {
         <QueueLink name={queue.name} row />
         <span class="row-notes">
           {queue.paused && <Badge text="paused" tone="warn" />}
+          {queue.brokenUntil !== undefined && <Badge text="breaker open" tone="bad" />}
           {limits !== '' && <span class="muted limits">{limits}</span>}
         </span>
       </th>

@@ -1,4 +1,5 @@
 import type { JobFilter } from '../../api.js';
+import { MoveButton } from '../components/move-button.js';
 import { mayAct } from '../lib/api.js';
 import { startBulk } from '../lib/bulk.js';
 import { type BulkVerb, bulkVerbsFor } from '../lib/verbs.js';
@@ -27,8 +28,26 @@ export function BulkButtons({ queue, filter, known = 0 }: BulkButtonsProps) {
           {verb.label} all{filtered ? ' matching' : ''}
         </button>
       ))}
+      <MoveButton
+        state={filter.state}
+        what={`all ${filtered ? 'matching ' : ''}${filter.state} jobs`}
+        label={`Move all${filtered ? ' matching' : ''}`}
+        small
+        move={(to) => startMove(queue, filter, to, filtered ? undefined : known)}
+      />
     </span>
   );
+}
+
+function startMove(queue: string, filter: JobFilter, to: string, known?: number): Promise<void> {
+  return startBulk({
+    action: { action: 'move', queue, filter, to },
+    verb: 'Move',
+    past: 'Moved',
+    jobs: (count) => `${filter.state} ${count === 1 ? 'job' : 'jobs'} of “${queue}” to “${to}”`,
+    note: 'Jobs that need others, or that others need, and those whose id is taken there stay where they are.',
+    ...(known === undefined ? {} : { known }),
+  });
 }
 
 function start(verb: BulkVerb, queue: string, filter: JobFilter, known?: number): Promise<void> {

@@ -4,10 +4,11 @@ import type { JobRow } from '../../api.js';
 import { JobActions } from '../components/job-actions.js';
 import { JobProgress } from '../components/job-progress.js';
 import { JobLink, Name } from '../components/name.js';
-import { Scroll } from '../components/scroll.js';
+import { ACTIONS, type Head, Table } from '../components/table.js';
 import { mayAct } from '../lib/api.js';
 import { plural } from '../lib/format.js';
 import { Ago, duration, Since } from '../lib/time.js';
+import type { Selection } from './selection.js';
 
 interface Column {
   title: string;
@@ -40,43 +41,57 @@ const COLUMNS: Record<State, Column[]> = {
 };
 
 /** Jobs of one state, with what is worth knowing in that state. */
-export function JobTable({ jobs, state }: { jobs: readonly JobRow[]; state: State }) {
+export function JobTable({ jobs, state, selection }: { jobs: readonly JobRow[]; state: State; selection: Selection }) {
   const columns = COLUMNS[state];
   return (
-    <Scroll class="table-place card" label="Jobs, a table">
-      <table class="table cards job-table">
-        <thead>
-          <tr>
-            <th scope="col" class="id-column">
-              Id
-            </th>
-            {columns.map((column) => (
-              <th key={column.title} scope="col" class={column.kind}>
-                {column.title}
-              </th>
-            ))}
-            {mayAct() && (
-              <th scope="col" class="actions">
-                <span class="off-screen">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {jobs.map((job) => (
-            <Row key={job.id} job={job} columns={columns} />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      label="Jobs"
+      class="cards job-table"
+      heads={[
+        [<IdHead jobs={jobs} selection={selection} />, 'id-column'],
+        ...columns.map(({ title, kind }): Head => [title, kind]),
+        mayAct() && ACTIONS,
+      ]}
+    >
+      {jobs.map((job) => (
+        <Row key={job.id} job={job} columns={columns} selection={selection} />
+      ))}
+    </Table>
   );
 }
 
-function Row({ job, columns }: { job: JobRow; columns: readonly Column[] }) {
+function IdHead({ jobs, selection }: { jobs: readonly JobRow[]; selection: Selection }) {
+  const all = selection.ids.length === jobs.length;
+  return (
+    <span class="with-check">
+      {mayAct() && (
+        <input
+          type="checkbox"
+          aria-label="Select all on this page"
+          checked={all}
+          onChange={() => selection.set(all ? [] : jobs.map(({ id }) => id))}
+        />
+      )}
+      Id
+    </span>
+  );
+}
+
+function Row({ job, columns, selection }: { job: JobRow; columns: readonly Column[]; selection: Selection }) {
   return (
     <tr>
       <th scope="row" class="id-column card-title">
-        <JobLink queue={job.queue} id={job.id} row />
+        <span class="with-check">
+          {mayAct() && (
+            <input
+              type="checkbox"
+              aria-label={`Select ${job.id}`}
+              checked={selection.has(job.id)}
+              onChange={() => selection.toggle(job.id)}
+            />
+          )}
+          <JobLink queue={job.queue} id={job.id} row />
+        </span>
         {job.group !== undefined && (
           <span class="row-notes muted">
             group <Name text={job.group} />

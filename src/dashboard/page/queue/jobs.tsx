@@ -15,6 +15,7 @@ import { BulkButtons } from './bulk-buttons.js';
 import { FilterBar, filterOf, isFiltered } from './filter-bar.js';
 import { JobTable } from './job-table.js';
 import { useLookFurther } from './look-further.js';
+import { SelectionBar, useSelection } from './selection.js';
 
 /** The jobs of a queue. If the address names no state, one is chosen when the counts are known, and then kept. */
 export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
@@ -33,6 +34,7 @@ export function Jobs({ queue, counts }: { queue: string; counts?: Counts }) {
 function JobsOf({ queue, counts, filter }: { queue: string; counts?: Counts; filter: JobFilter }) {
   const cursor = location.value.query.get('cursor') ?? undefined;
   const { content, stale, refusal } = useView('jobs', { queue, ...filter, cursor });
+  const selection = useSelection(content?.jobs ?? [], JSON.stringify([filter, cursor]));
   const searching = useLookFurther(stale ? undefined : content, JSON.stringify(filter));
   return (
     <Section title="Jobs" beside={<BulkButtons queue={queue} filter={filter} known={counts?.[filter.state]} />}>
@@ -41,7 +43,10 @@ function JobsOf({ queue, counts, filter }: { queue: string; counts?: Counts; fil
       <div class={stale ? 'stale' : ''}>
         {refusal && <p class="bad">{refusal.message}</p>}
         {!content && !refusal && <Skeleton rows={8} />}
-        {content && content.jobs.length > 0 && <JobTable jobs={content.jobs} state={filter.state} />}
+        <SelectionBar selection={selection} queue={queue} state={filter.state} />
+        {content && content.jobs.length > 0 && (
+          <JobTable jobs={content.jobs} state={filter.state} selection={selection} />
+        )}
         {content?.jobs.length === 0 && (
           <NoJobs filter={filter} searching={searching || stale} more={content.cursor !== undefined} />
         )}

@@ -20,6 +20,7 @@ export function LimitsEditor({ queue, limits }: { queue: string; limits: QueueLi
 function Form({ queue, limits, close }: { queue: string; limits: QueueLimits; close: () => void }) {
   const [whole, setWhole] = useState(textsOf(limits));
   const [group, setGroup] = useState(textsOf(limits.group));
+  const [ordered, setOrdered] = useState(limits.group?.ordered ?? false);
   const [problem, setProblem] = useState('');
   const save = async (next: QueueLimits | string) => {
     setProblem(typeof next === 'string' ? next : '');
@@ -29,13 +30,17 @@ function Form({ queue, limits, close }: { queue: string; limits: QueueLimits; cl
   };
   const onSubmit = (event: Event) => {
     event.preventDefault();
-    void save(limitsOf(whole, group));
+    void save(limitsOf(whole, group, ordered));
   };
   return (
     <form class="disclosure-body" onSubmit={onSubmit}>
       <p class="muted">They apply to all workers together. An empty field means no limit.</p>
       <Part legend="Whole queue" texts={whole} onChange={setWhole} />
       <Part legend="Each group" texts={group} onChange={setGroup} />
+      <label class="check">
+        <input type="checkbox" checked={ordered} onChange={(event) => setOrdered(event.currentTarget.checked)} />
+        In order: the next job of a group starts when the one before has ended
+      </label>
       <p class="field-error" role="alert">
         {problem}
       </p>

@@ -1,5 +1,6 @@
 /** The limits of a queue as texts in a form, and back. */
-import type { QueueLimits } from '../../../store/store.js';
+import { shortDuration } from '../../../job/short-duration.js';
+import type { GroupLimits, QueueLimits } from '../../../store/store.js';
 
 export interface LimitTexts {
   concurrency: string;
@@ -15,17 +16,20 @@ export function textsOf({ concurrency, rate }: Part = {}): LimitTexts {
   return {
     concurrency: concurrency?.toString() ?? '',
     count: rate?.count.toString() ?? '',
-    per: rate ? perText(rate.per) : '',
+    per: rate ? shortDuration(rate.per) : '',
   };
 }
 
-/** The limits, or what is wrong with the texts. */
-export function limitsOf(whole: LimitTexts, group: LimitTexts): QueueLimits | string {
+/** The limits, or what is wrong with the texts. `ordered`: of each group, one job after the other. */
+export function limitsOf(whole: LimitTexts, group: LimitTexts, ordered: boolean): QueueLimits | string {
   const all = partOf(whole);
   const each = partOf(group);
   if (typeof all === 'string') return all;
   if (typeof each === 'string') return `Per group: ${each}`;
-  return Object.keys(each).length > 0 ? { ...all, group: each } : all;
+  if (ordered && each.concurrency !== undefined)
+    return 'Per group: jobs in order run one at a time; leave "At once" empty.';
+  const limits: GroupLimits = ordered ? { ...each, ordered } : each;
+  return Object.keys(limits).length > 0 ? { ...all, group: limits } : all;
 }
 
 function partOf({ concurrency, count, per }: LimitTexts): Part | string {
@@ -53,9 +57,4 @@ function milliseconds(text: string): number | undefined {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*$/.exec(text);
   const value = match ? Math.round(Number(match[1]) * UNITS[match[2]!]!) : 0;
   return value >= 1 && Number.isSafeInteger(value) ? value : undefined;
-}
-
-function perText(ms: number): string {
-  const unit = ['d', 'h', 'm', 's'].find((one) => ms % UNITS[one]! === 0) ?? 'ms';
-  return `${ms / UNITS[unit]!}${unit}`;
 }

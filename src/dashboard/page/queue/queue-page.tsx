@@ -35,8 +35,13 @@ export function QueuePage() {
     <Page
       title={name}
       trail={trail}
-      beside={content?.queue.paused && <Badge text="paused" tone="warn" />}
-      actions={content && mayAct() && <PauseButton queue={name} paused={content.queue.paused} />}
+      beside={content && <Stopped queue={content.queue} />}
+      actions={
+        content &&
+        mayAct() && (
+          <PauseButton queue={name} paused={content.queue.paused} broken={content.queue.brokenUntil !== undefined} />
+        )
+      }
     >
       {content ? <Figures content={content} /> : <Skeleton rows={1} />}
       {content && <AttentionList items={content.attention} />}
@@ -45,6 +50,15 @@ export function QueuePage() {
       {content && <Settings content={content} />}
       {content && <Around content={content} />}
     </Page>
+  );
+}
+
+function Stopped({ queue }: { queue: QueueView['queue'] }) {
+  return (
+    <>
+      {queue.paused && <Badge text="paused" tone="warn" />}
+      {queue.brokenUntil !== undefined && <Badge text="breaker open" tone="bad" />}
+    </>
   );
 }
 

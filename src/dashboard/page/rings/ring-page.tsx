@@ -3,8 +3,8 @@ import { Badge } from '../components/badge.js';
 import { Empty } from '../components/empty.js';
 import { Name } from '../components/name.js';
 import { Pager } from '../components/pager.js';
-import { Scroll } from '../components/scroll.js';
 import { Skeleton } from '../components/skeleton.js';
+import { Table } from '../components/table.js';
 import { Page, Section } from '../frame/page.js';
 import { count } from '../lib/format.js';
 import { useView } from '../lib/live.js';
@@ -62,33 +62,22 @@ function Shown({ view, after }: { view: RingView; after: string | undefined }) {
 /** `from` is the position of the first row. */
 function Items({ rows, from }: { rows: readonly RingItemRow[]; from: number | undefined }) {
   return (
-    <Scroll class="table-place card" label={from === undefined ? 'Locked items, a table' : 'Items, a table'}>
-      <table class="table cards item-table">
-        <thead>
-          <tr>
-            {from !== undefined && (
-              <th scope="col" class="figure">
-                Place
-              </th>
-            )}
-            <th scope="col" class="wide">
-              Item
-            </th>
-            <th scope="col">State</th>
-            <th scope="col" class="holder">
-              Holder
-            </th>
-            <th scope="col">For</th>
-            <th scope="col">Lock ends</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, i) => (
-            <Item key={i} row={row} place={from === undefined ? undefined : from + i + 1} />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      label={from === undefined ? 'Locked items' : 'Items'}
+      class="cards item-table"
+      heads={[
+        from !== undefined && ['Place', 'figure'],
+        ['Item', 'wide'],
+        ['State'],
+        ['Holder', 'holder'],
+        ['For'],
+        ['Lock ends'],
+      ]}
+    >
+      {rows.map((row, i) => (
+        <Item key={i} row={row} place={from === undefined ? undefined : from + i + 1} />
+      ))}
+    </Table>
   );
 }
 

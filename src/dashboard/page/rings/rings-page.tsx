@@ -2,8 +2,8 @@ import type { RingRow } from '../../api.js';
 import { Command } from '../components/copy.js';
 import { Empty } from '../components/empty.js';
 import { Name, ROW } from '../components/name.js';
-import { Scroll } from '../components/scroll.js';
 import { Skeleton } from '../components/skeleton.js';
+import { Table } from '../components/table.js';
 import { Page } from '../frame/page.js';
 import { count } from '../lib/format.js';
 import { useView } from '../lib/live.js';
@@ -37,38 +37,29 @@ function NoRings() {
 
 function RingTable({ rings }: { rings: readonly RingRow[] }) {
   return (
-    <Scroll class="table-place card" label="Rings, a table">
-      <table class="table ring-table">
-        <thead>
-          <tr>
-            <th scope="col" class="wide">
-              Ring
-            </th>
-            <th scope="col" class="figure">
-              Items
-            </th>
-            <th scope="col" class="figure" title="Being worked on, or left alone for a while">
-              Locked
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rings.map((ring) => (
-            <tr key={ring.name}>
-              <th scope="row" class="wide">
-                <a class="name-link" href={href('ring', { name: ring.name })} {...ROW}>
-                  <Name text={ring.name} mono />
-                </a>
-              </th>
-              <td class="figure">{count(ring.items)}</td>
-              <td class="figure">
-                <Locked ring={ring} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      label="Rings"
+      class="ring-table"
+      heads={[
+        ['Ring', 'wide'],
+        ['Items', 'figure'],
+        ['Locked', 'figure', 'Being worked on, or left alone for a while'],
+      ]}
+    >
+      {rings.map((ring) => (
+        <tr key={ring.name}>
+          <th scope="row" class="wide">
+            <a class="name-link" href={href('ring', { name: ring.name })} {...ROW}>
+              <Name text={ring.name} mono />
+            </a>
+          </th>
+          <td class="figure">{count(ring.items)}</td>
+          <td class="figure">
+            <Locked ring={ring} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

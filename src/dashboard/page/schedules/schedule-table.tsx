@@ -1,6 +1,6 @@
 import type { ScheduleRow } from '../../api.js';
 import { Name, QueueLink } from '../components/name.js';
-import { Scroll } from '../components/scroll.js';
+import { ACTIONS, Table } from '../components/table.js';
 import { mayAct } from '../lib/api.js';
 import { Ago, At, duration } from '../lib/time.js';
 import { ScheduleActions } from './schedule-actions.js';
@@ -13,42 +13,23 @@ export function ScheduleTable({
   withQueue?: boolean;
 }) {
   return (
-    <Scroll class="table-place card" label="Schedules, a table">
-      <table class="table cards schedule-table">
-        <thead>
-          <tr>
-            <th scope="col" class="wide">
-              Schedule
-            </th>
-            {withQueue && (
-              <th scope="col" class="wide">
-                Queue
-              </th>
-            )}
-            <th scope="col" class="when-column">
-              When
-            </th>
-            <th scope="col" class="next-column">
-              Next
-            </th>
-            <th scope="col">Last</th>
-            <th scope="col" class="wide">
-              Payload
-            </th>
-            {mayAct() && (
-              <th scope="col" class="actions">
-                <span class="off-screen">Actions</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {schedules.map((schedule) => (
-            <Row key={schedule.name} schedule={schedule} withQueue={withQueue} />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      label="Schedules"
+      class="cards schedule-table"
+      heads={[
+        ['Schedule', 'wide'],
+        withQueue && ['Queue', 'wide'],
+        ['When', 'when-column'],
+        ['Next', 'next-column'],
+        ['Last'],
+        ['Payload', 'wide'],
+        mayAct() && ACTIONS,
+      ]}
+    >
+      {schedules.map((schedule) => (
+        <Row key={schedule.name} schedule={schedule} withQueue={withQueue} />
+      ))}
+    </Table>
   );
 }
 

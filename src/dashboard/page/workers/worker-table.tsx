@@ -1,44 +1,29 @@
 import type { WorkerRow } from '../../api.js';
 import { Badge } from '../components/badge.js';
 import { JobLink, Name, QueueLink } from '../components/name.js';
-import { Scroll } from '../components/scroll.js';
+import { Table } from '../components/table.js';
 import { plural } from '../lib/format.js';
 import { Ago, now, rough, Since } from '../lib/time.js';
 
 /** Workers with what they hold. A worker whose session has ended without a word is marked. */
 export function WorkerTable({ workers, withQueue = false }: { workers: readonly WorkerRow[]; withQueue?: boolean }) {
   return (
-    <Scroll class="table-place card" label="Workers, a table">
-      <table class="table cards worker-table">
-        <thead>
-          <tr>
-            <th scope="col" class="wide">
-              Worker
-            </th>
-            {withQueue && (
-              <th scope="col" class="wide">
-                Queue
-              </th>
-            )}
-            <th scope="col" class="session-column" title="When its session ends unless a heartbeat renews it">
-              Session
-            </th>
-            <th scope="col">Since</th>
-            <th scope="col" class="figure">
-              Busy
-            </th>
-            <th scope="col" class="wide">
-              Holds
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {workers.map((worker) => (
-            <Row key={`${worker.queue}\n${worker.id}`} worker={worker} withQueue={withQueue} />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      label="Workers"
+      class="cards worker-table"
+      heads={[
+        ['Worker', 'wide'],
+        withQueue && ['Queue', 'wide'],
+        ['Session', 'session-column', 'When its session ends unless a heartbeat renews it'],
+        ['Since'],
+        ['Busy', 'figure'],
+        ['Holds', 'wide'],
+      ]}
+    >
+      {workers.map((worker) => (
+        <Row key={`${worker.queue}\n${worker.id}`} worker={worker} withQueue={withQueue} />
+      ))}
+    </Table>
   );
 }
 

@@ -18,12 +18,15 @@ export async function jobView(engine: Engine, queue: string, id: string): Promis
   const [job] = await store.get(queue, [id]);
   if (!job) return undefined;
   const all = job.spec.needs ?? [];
-  const [upstream, { jobs, total }, held] = await Promise.all([
+  const children = job.children?.children ?? [];
+  const [upstream, below, { jobs, total }, held, family] = await Promise.all([
     jobsOf(engine, all),
+    jobsOf(engine, children),
     store.dependents(queue, id, MOST_NEIGHBOURS),
     leaseOf(engine, job),
+    familyOf(engine, job),
   ]);
-  const open = upstream.filter((one): one is Job => one !== undefined && !isTerminal(one.state));
+  const open = [...upstream, ...below].filter((one): one is Job => one !== undefined && !isTerminal(one.state));
   const { unique, headers = {} } = job.spec;
   return {
     ...headOf(job),
@@ -41,9 +44,30 @@ export async function jobView(engine: Engine, queue: string, id: string): Promis
     needsTotal: all.length,
     dependents: withStates(jobs, await jobsOf(engine, jobs)),
     dependentsTotal: total,
+    children: withStates(children.slice(0, MOST_NEIGHBOURS), below),
+    childrenTotal: children.length,
+    ...family,
     ...(unique ? { unique: { key: unique.key, scope: unique.scope } } : {}),
     command: pushCommand(job),
   };
+}
+
+/** The jobs it belongs with, other than those it waits for. */
+async function familyOf(engine: Engine, job: Job): Promise<Pick<JobView, 'parent' | 'memberOf' | 'batch'>> {
+  const { parent, batch } = job.spec;
+  const refs = [parent, batch].filter((ref) => ref !== undefined);
+  const found = withStates(refs, await jobsOf(engine, refs));
+  return {
+    ...(parent ? { parent: found[0]! } : {}),
+    ...(batch ? { memberOf: found.at(-1)! } : {}),
+    ...(job.batch ? { batch: { ...job.batch, members: await openMembersOf(engine, job) } } : {}),
+  };
+}
+
+async function openMembersOf(engine: Engine, { queue, id }: Job): Promise<JobReference[]> {
+  const page = await engine.store.batches.openMembers(queue, id, { limit: MOST_NEIGHBOURS });
+  const members = page.members.slice(0, MOST_NEIGHBOURS);
+  return withStates(members, await jobsOf(engine, members));
 }
 
 /** These jobs as they are now, one call for each queue they are in; undefined where a record is no longer kept. */

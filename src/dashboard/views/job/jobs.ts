@@ -1,9 +1,9 @@
-import { checkOneOf } from '../../../engine/check.js';
 import type { Engine } from '../../../engine/engine.js';
-import { type Filter, listMatching, type ResolvedFilter, resolveFilter } from '../../../engine/filter.js';
+import { checkOneOf } from '../../../engine/input/check.js';
+import { type Filter, listMatching, type ResolvedFilter, resolveFilter } from '../../../engine/input/filter.js';
 import { CroreError } from '../../../errors.js';
 import { type Job, STATES, type State } from '../../../job/job.js';
-import { checkCursor } from '../../../queue-input.js';
+import { checkCursor } from '../../../queue/queue-input.js';
 import type { JobFilter, JobRow, JobsParameters, JobsView } from '../../api.js';
 import { lineOf } from './content.js';
 

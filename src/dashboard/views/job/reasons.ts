@@ -1,7 +1,7 @@
 import type { Engine } from '../../../engine/engine.js';
-import { isTerminal, type Job } from '../../../job/job.js';
-import type { Counts, QueueLimits, WorkerInfo } from '../../../store/store.js';
-import { rateText } from '../rate-text.js';
+import { rateText } from '../../../engine/input/limits.js';
+import { type BatchCounts, isTerminal, type Job } from '../../../job/job.js';
+import type { Counts, QueueLimits, Store, WorkerInfo } from '../../../store/store.js';
 
 /** Ready jobs that are looked through for the place of one, and counted at most. */
 const MOST_LOOKED = 2_000;
@@ -25,7 +25,7 @@ export async function reasonsOf(engine: Engine, job: Job, openNeeds: readonly Jo
   if (job.state === 'dead' && job.crashes > 0) return [crashed(job)];
   if (isTerminal(job.state) || job.state === 'active') return [];
   const { store } = engine;
-  const [counts, { paused, limits }, workers] = await Promise.all([
+  const [counts, { paused, limits, breakerState }, workers] = await Promise.all([
     store.count(job.queue),
     store.settings(job.queue),
     store.workers(job.queue),
@@ -33,9 +33,17 @@ export async function reasonsOf(engine: Engine, job: Job, openNeeds: readonly Jo
   const situation = { counts, paused, limits, workers };
   const now = store.now();
   if (job.spec.expires > 0 && now > job.createdAt + job.spec.expires) return [EXPIRED];
-  const queueReasons = [...(paused ? ['The queue is paused.'] : []), ...(workers.length === 0 ? [NO_WORKER] : [])];
+  const queueReasons = [
+    ...(paused ? ['The queue is paused.'] : []),
+    ...(breakerState?.until === undefined ? [] : [brokenUntil(breakerState.until)]),
+    ...(workers.length === 0 ? [NO_WORKER] : []),
+  ];
   if (job.state === 'blocked')
-    return [blockedBy(openNeeds.length), ...openNeeds.flatMap(troubleOf).slice(0, MOST_TROUBLES), ...queueReasons];
+    return [
+      ...blockedBy(job, openNeeds.length),
+      ...openNeeds.flatMap(troubleOf).slice(0, MOST_TROUBLES),
+      ...queueReasons,
+    ];
   if (job.state === 'scheduled') return [...((job.runAt ?? 0) > now ? [dueAt(job)] : []), ...queueReasons];
   return queueReasons.length > 0 ? queueReasons : readyReasons(engine, job, situation);
 }
@@ -43,8 +51,21 @@ export async function reasonsOf(engine: Engine, job: Job, openNeeds: readonly Jo
 const EXPIRED = 'It has expired: the next worker that claims it cancels it.';
 const NO_WORKER = 'No worker serves the queue: start one with queue.work() or `crore work`.';
 
-function blockedBy(openNeeds: number): string {
-  return `It waits for ${openNeeds === 1 ? 'one job that has' : `${openNeeds} jobs that have`} not ended.`;
+function brokenUntil(until: number): string {
+  return `The breaker of the queue is open after failures in a row: it lets the next job through at ${timeText(until)}.`;
+}
+
+function blockedBy({ batch, children }: Job, open: number): string[] {
+  if (batch && !children?.children.length) return batchReasons(batch);
+  const [one, many] = children?.children.length ? ['one child', 'children'] : ['one job', 'jobs'];
+  return [`It waits for ${open === 1 ? `${one} that has` : `${open} ${many} that have`} not ended.`];
+}
+
+function batchReasons({ open, total, done, dead, cancelled }: BatchCounts): string[] {
+  const pending = total - done - dead - cancelled;
+  const members = `${pending} of ${total} members of its batch have not ended.`;
+  const closing = 'Its batch is open: it runs when the batch has been closed and all members have ended.';
+  return [...(open ? [closing] : []), ...(pending > 0 ? [members] : [])];
 }
 
 /** What is wrong with an upstream job, if anything is. */
@@ -98,11 +119,22 @@ function aheadText(ahead: number | undefined, { spec }: Job): string {
 async function groupReasons({ store }: Engine, job: Job, { group }: QueueLimits): Promise<string[]> {
   const found: string[] = [];
   if (group?.rate) found.push(`Its group starts at most ${rateText(group.rate)}.`);
+  if (group?.ordered) found.push(...(await orderReasons(store, job)));
   if (group?.concurrency === undefined) return found;
   const { jobs } = await store.list(job.queue, { state: 'active', limit: MOST_ACTIVE });
   const running = jobs.filter(({ spec }) => spec.group === job.spec.group).length;
   if (running >= group.concurrency) found.push(`Its group is at its limit of ${group.concurrency} running at once.`);
   return found;
+}
+
+/** The job of an ordered group that has started and not ended, if it is among those that are looked through. */
+async function orderReasons(store: Store, { id, queue, spec }: Job): Promise<string[]> {
+  for (const state of ['active', 'scheduled'] as const) {
+    const { jobs } = await store.list(queue, { state, limit: MOST_ACTIVE });
+    const open = jobs.find((job) => job.spec.group === spec.group && (state === 'active' || job.attempt > 0));
+    if (open && open.id !== id) return [`Its group is ordered, and job ${open.id} of it has not ended.`];
+  }
+  return [];
 }
 
 /** Undefined if a worker does not say how many jobs it runs at once. */

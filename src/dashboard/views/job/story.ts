@@ -1,17 +1,25 @@
-import { attemptsOf } from '../../../handle.js';
 import { type Attempt, type ManualAction, readActions } from '../../../job/attempt.js';
 import type { Job } from '../../../job/job.js';
+import { attemptsOf } from '../../../queue/handle.js';
 import type { StoryEvent } from '../../api.js';
+import { isNote, noteEvents, withFewNotes } from './notes.js';
 
 /** Everything that is known to have happened to a job, oldest first. */
 export function storyOf(job: Job): StoryEvent[] {
   const attempts = attemptsOf(job);
-  const happened = [...attempts.map(attemptEvent), ...readActions(job.attempts ?? '').map(actionEvent)];
-  happened.sort((a, b) => (a.until ?? a.at) - (b.until ?? b.at));
+  const [now, last] = present(job);
+  // At the same time, a retry comes before the attempt that it led to, and an attempt before what it wrote.
+  const happened = [
+    ...readActions(job.attempts ?? '').map(actionEvent),
+    ...attempts.map(attemptEvent),
+    ...now,
+    ...noteEvents(job),
+  ];
+  happened.sort((a, b) => a.at - b.at);
   return [
     { kind: 'added', text: 'Added', at: job.createdAt },
     ...earlierAttempts(job, attempts),
-    ...withWaits(job, [...happened, ...present(job)]),
+    ...withWaits(job, [...withFewNotes(happened), ...last]),
   ];
 }
 
@@ -36,11 +44,15 @@ function actionEvent({ action, at, by }: ManualAction): StoryEvent {
   return { kind: 'action', text: `${action === 'retried' ? 'Retried' : 'Cancelled'} by ${by}`, at, tone: 'warn' };
 }
 
-/** What it does now, or how it ended. */
-function present(job: Job): StoryEvent[] {
-  const { state, startedAt, finishedAt, runAt, error } = job;
-  if (state === 'active')
-    return [{ kind: 'running', text: `Attempt ${job.attempt} is running`, at: startedAt ?? job.createdAt }];
+/** What it does now, and what comes last: how it ended, or what is next. */
+function present(job: Job): [now: StoryEvent[], last: StoryEvent[]] {
+  if (job.state !== 'active') return [[], lastOf(job)];
+  const { attempt, startedAt, createdAt } = job;
+  return [[{ kind: 'running', text: `Attempt ${attempt} is running`, at: startedAt ?? createdAt }], []];
+}
+
+function lastOf(job: Job): StoryEvent[] {
+  const { state, finishedAt, runAt, error } = job;
   if (state === 'scheduled') return [{ kind: 'next', text: 'Due', at: runAt ?? job.createdAt }];
   if (finishedAt === undefined) return [];
   if (state === 'dead') return [{ kind: 'ended', text: `Dead: ${error ?? ''}`, at: finishedAt, tone: 'bad' }];
@@ -60,7 +72,7 @@ function withWaits(job: Job, events: readonly StoryEvent[]): StoryEvent[] {
     const waits = (event.kind === 'attempt' || event.kind === 'running') && event.at > since;
     if (waits) all.push({ kind: 'waited', text: 'Waited', at: since, until: event.at });
     all.push(event);
-    since = Math.max(since, event.until ?? event.at);
+    if (!isNote(event)) since = Math.max(since, event.until ?? event.at);
   }
   if (job.state === 'ready' || job.state === 'blocked') all.push({ kind: 'waited', text: 'Waits', at: since });
   return all;
