@@ -1,17 +1,16 @@
-import { fileURLToPath } from 'node:url';
+import type { SerializationType } from 'node:child_process';
 import { Worker } from 'node:worker_threads';
 import { describeError, errorLine } from '../job/attempt.js';
 import { whenDrained } from '../process/drained.js';
-import { ForkedProgram, passOn } from '../process/forked-program.js';
-import type { guardProcessGroups } from '../process/group-guard.js';
-import { type HostCommand, type HostReply, type HostSetup, replyOf } from './messages.js';
+import { ForkedProgram, type ForkedProgramSetup, passOn } from '../process/forked-program.js';
+import { type HostCommand, type HostReply, replyOf } from './messages.js';
 
-/** A process or thread that runs a handler. */
+/** A process or thread that runs calls. */
 export interface Channel {
   /** Resolves when it has ended. */
   readonly gone: Promise<void>;
-  /** Throws when the command cannot be serialized. */
-  send(command: HostCommand): void;
+  /** Throws when the commands cannot be serialized. */
+  send(commands: readonly HostCommand[]): void;
   /** Lets it end by itself when it is idle. */
   end(): void;
   kill(): void;
@@ -28,27 +27,23 @@ export interface ChannelListener {
 export type OpenChannel = (listener: ChannelListener) => Channel;
 
 /** `maxMemory` is in megabytes. */
-export function processChannels(
-  setup: HostSetup,
-  maxMemory: number | undefined,
-  guarded: ReturnType<typeof guardProcessGroups>,
-): OpenChannel {
+export interface ProcessSetup extends Pick<ForkedProgramSetup, 'program' | 'args' | 'guarded' | 'stdout'> {
+  serialization: SerializationType;
+  maxMemory?: number | undefined;
+}
+
+export function processChannels({ maxMemory, ...setup }: ProcessSetup): OpenChannel {
   return ({ message, printed, ended }) => {
     const program = new ForkedProgram({
-      program: fileURLToPath(new URL('./handler-process.js', import.meta.url)),
-      args: [JSON.stringify(setup)],
-      guarded,
-      // Bytes stay bytes.
-      serialization: 'advanced',
+      ...setup,
       execArgv: [...inherited(process.execArgv), ...(maxMemory ? [`--max-old-space-size=${maxMemory}`] : [])],
-      stdout: 'inherit',
       message: (sent) => passReply(sent, message),
       printed,
       ended,
     });
     return {
       gone: program.gone,
-      send: (command) => program.send(command),
+      send: (commands) => program.send(commands),
       end: () => program.disconnect(),
       kill: () => program.kill(),
     };
@@ -63,17 +58,17 @@ function inherited(options: readonly string[]): string[] {
   );
 }
 
-export function threadChannels(setup: HostSetup, maxMemory: number | undefined): OpenChannel {
+export function threadChannels(program: URL, workerData: unknown, maxMemory: number | undefined): OpenChannel {
   return (listener) => {
-    const thread = new Worker(new URL('./handler-thread.js', import.meta.url), {
-      workerData: setup,
+    const thread = new Worker(program, {
+      workerData,
       stderr: true,
       ...(maxMemory === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: maxMemory } }),
     });
     return {
       gone: watch(thread, listener),
-      send: (command) => thread.postMessage(command),
-      end: () => thread.postMessage({ end: true } satisfies HostCommand),
+      send: (commands) => thread.postMessage(commands),
+      end: () => thread.postMessage([{ end: true }] satisfies HostCommand[]),
       kill: () => void thread.terminate(),
     };
   };

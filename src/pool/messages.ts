@@ -1,53 +1,24 @@
-import type { Body, Lease } from '../job/job.js';
-import type { ProgressUpdate } from '../store/store.js';
 import type { SentError } from './sent-error.js';
 
-/** Messages between a worker and the processes or threads of its handler. */
+/** Messages between a pool and its processes or threads. Calls are known by the numbers that their member gave them. */
 
-export interface HostSetup {
-  /** The URL of the handler's module. */
-  module: string;
-  /** The largest result, in bytes. */
-  maxPayload: number;
-}
-
-/** A job on its way to its handler. */
-export interface SentJob {
-  queue: string;
-  lease: Lease;
-  id: string;
-  payload: unknown;
-  attempt: number;
-  maxAttempts: number;
-  crashes: number;
-  headers: Readonly<Record<string, string>>;
-}
-
-/** Messages to a process or thread. `written`: the number of a note, and whether the lease was still held. */
+/**
+ * Messages to a process or thread; those of one turn are sent together. `until`: a call that was sent ahead of others may only start
+ * until this time on the monotonic clock of the machine.
+ */
 export type HostCommand =
-  | { run: SentJob }
-  | { stop: SentError }
-  | { written: number; held: boolean }
-  | { written: number; failed: SentError }
+  | { run: number; call: unknown; until?: number }
+  | { stop: number; reason: SentError }
+  | { answer: unknown }
   | { end: true };
 
-/** How a handler ended. `unencodable`: it returned something that cannot be a result. */
-export interface HandlerEnd {
-  /** How many milliseconds the handler took. */
-  took?: number;
-  result?: Body;
-  unencodable?: SentError;
-  thrown?: SentError;
-  snoozed?: number;
-  released?: boolean;
-}
-
-/** Messages from a process or thread. */
+/** Messages from a process or thread. `at`: when the call ended. `returned`: calls that have not started and never will. */
 export type HostReply =
   | { ready: true }
   | { unloadable: SentError }
-  | { note: number; update: ProgressUpdate }
-  | { end: HandlerEnd };
+  | { note: unknown; of: number }
+  | { end: number; outcome: unknown; at: number }
+  | { returned: number[] };
 
 /** A reply as it is sent: a handler may send messages of its own, which mean nothing to us. */
 export interface ReplyMessage {

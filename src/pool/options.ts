@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { checkInteger, checkOptions, describe } from '../engine/check.js';
+import { checkInteger, checkOptions, describe } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import { WORK_KNOWN, type WorkOptions } from '../worker/options.js';

@@ -1,4 +1,4 @@
-import { checkInteger, checkName, checkOneOf, checkOptions, describe } from '../engine/check.js';
+import { checkInteger, checkName, checkOneOf, checkOptions, describe } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 

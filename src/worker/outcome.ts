@@ -1,11 +1,11 @@
-import { type Codec, encodeWith } from '../engine/codec.js';
-import { checkSize, encodeValue } from '../engine/payload.js';
+import { type Codec, encodeWith } from '../engine/input/codec.js';
+import { checkSize, encodeValue } from '../engine/input/payload.js';
 import { settlementOf, taskRecord } from '../engine/raw-task.js';
 import { isCroreError, isFatal } from '../errors.js';
 import { type Attempt, type AttemptError, describeError, errorLine, writeAttempt } from '../job/attempt.js';
 import { milliseconds } from '../job/duration.js';
 import type { Body } from '../job/job.js';
-import { crash, die, expire, fail, finish, type Outcome, release, snooze } from '../job/transitions.js';
+import { crash, die, expire, fail, finish, type Outcome, park, release, snooze } from '../job/transitions.js';
 import type { Settlement } from '../store/store.js';
 import type { ResolvedWorkOptions } from './options.js';
 import type { RunningJob } from './running.js';
@@ -43,6 +43,7 @@ export class HandlerCrash extends Error {
 export function returned(job: RunningJob<unknown>, value: unknown, context: OutcomeContext): Settlement {
   if (job.released) return released(job, context);
   if (job.snoozed !== undefined) return settlement(job, snooze(job, job.snoozed), context);
+  if (job.awaited) return settlement(job, park(job, job.awaited), context);
   if (value === undefined) return settlement(job, finish(job), context);
   try {
     return settlement(job, finish(job, encode(value, context)), context);

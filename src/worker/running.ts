@@ -1,10 +1,12 @@
 import { inspect } from 'node:util';
 import { CroreError } from '../errors.js';
+import type { ChildList } from '../job/children.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import { newId } from '../job/id.js';
-import type { Entry, Job, Lease, Spec } from '../job/job.js';
+import type { BatchCounts, Entry, Job, JobRef, Lease, Spec } from '../job/job.js';
 import type { Counted } from '../job/transitions.js';
 import type { ProgressUpdate } from '../store/store.js';
+import { type ChildItem, ChildrenOfRun, type RelatedJob, type Relatives } from './relatives.js';
 
 /** The job as its handler sees it. */
 export interface ActiveJob<T> {
@@ -39,6 +41,22 @@ export interface ActiveJob<T> {
   snooze(delay: Duration): Settled;
   /** Returns the job to the front of its queue without counting an attempt: `return job.release()`. */
   release(): Settled;
+  /** The jobs it needed, which have ended, with their results. */
+  needs<R = unknown>(): Promise<RelatedJob<R>[]>;
+  /**
+   * Adds jobs as children of this one. A child without an id gets one that is the same if this job has to run again after a crash, so
+   * that nothing is added twice.
+   */
+  addChildren(items: readonly ChildItem[]): Promise<JobRef[]>;
+  /**
+   * Ends this run without counting an attempt: the job runs again when its children have ended: `return job.waitForChildren()`. If one
+   * that must succeed does not, the job is dead.
+   */
+  waitForChildren(): Settled;
+  /** The children it has waited for, which have ended, with their results; none in the first run. */
+  children<R = unknown>(): Promise<RelatedJob<R>[]>;
+  /** Of the job of a batch: what has become of the members. */
+  batch(): Promise<BatchCounts | undefined>;
 }
 
 declare const settled: unique symbol;
@@ -46,7 +64,7 @@ declare const settled: unique symbol;
 export interface Settled {
   readonly [settled]: true;
 }
-const SETTLED = Object.freeze({}) as Settled;
+export const SETTLED = Object.freeze({}) as Settled;
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});
 
@@ -64,9 +82,13 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   began = 0;
   /** How many milliseconds the handler took by its own account, if it runs elsewhere. */
   took: number | undefined;
+  /** It waits behind another job in the process or thread of its handler, and has not started. */
+  isSentAhead = false;
   snoozed: number | undefined;
   /** The handler returned it to the queue. */
   released = false;
+  /** The children that the handler asked to wait for. */
+  awaited: ChildList | undefined;
   /** Already settled without the handler: whatever it still returns is ignored. */
   over = false;
   /** Why the handler was asked to stop, if it was. */
@@ -76,6 +98,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   /** The id of a raw task, once somebody has asked for it. */
   taskId: string | undefined;
   #controller: AbortController | undefined;
+  #children: ChildrenOfRun | undefined;
 
   constructor(
     readonly queue: string,
@@ -83,6 +106,7 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
     fallback: { spec: Spec },
     private readonly read: (entry: Entry) => T,
     private readonly note: (lease: Lease, note: ProgressUpdate) => Promise<boolean>,
+    readonly relatives?: Relatives,
   ) {
     const job: Partial<Job> = entry.job ?? {};
     this.lease = entry.lease;
@@ -174,6 +198,39 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   release(): Settled {
     this.released = true;
     return SETTLED;
+  }
+
+  async needs<R>(): Promise<RelatedJob<R>[]> {
+    const { needs } = this.spec;
+    return needs === undefined ? [] : ((await this.#related().read(needs)) as RelatedJob<R>[]);
+  }
+
+  async addChildren(items: readonly ChildItem[]): Promise<JobRef[]> {
+    return this.#ownChildren('addChildren').add(items);
+  }
+
+  waitForChildren(): Settled {
+    this.awaited = this.#ownChildren('waitForChildren').list;
+    return SETTLED;
+  }
+
+  async children<R>(): Promise<RelatedJob<R>[]> {
+    return this.isTask ? [] : ((await this.#ownChildren('children').results()) as RelatedJob<R>[]);
+  }
+
+  async batch(): Promise<BatchCounts | undefined> {
+    return this.isTask ? undefined : (await this.#related().load(this)).batch;
+  }
+
+  #ownChildren(what: string): ChildrenOfRun {
+    if (this.isTask) throw new CroreError('BAD_OPTION', `${what}: a raw task has no record, and cannot have children`);
+    this.#children ??= new ChildrenOfRun({ queue: this.queue, id: this.id }, this.#related());
+    return this.#children;
+  }
+
+  #related(): Relatives {
+    if (this.relatives) return this.relatives;
+    throw new CroreError('STORE_UNSUPPORTED', 'this handler cannot reach other jobs');
   }
 
   /** Records progress and lines of the log that are in their stored form. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Store, WorkerSession } from '../store/store.js';
 import type { Heartbeat, HeartbeatListener } from './heartbeat/heartbeat.js';
+import { monotonicNow } from './heartbeat/heartbeat-messages.js';
 
 /**
  * One registration of a worker at a queue: join, heartbeat, leave. Whoever loses it opens another one, because the name of a lost
@@ -8,6 +9,7 @@ import type { Heartbeat, HeartbeatListener } from './heartbeat/heartbeat.js';
  */
 export class Session implements WorkerSession {
   #heartbeat: Heartbeat | undefined;
+  #since = monotonicNow();
 
   constructor(
     private readonly store: Store,
@@ -24,6 +26,7 @@ export class Session implements WorkerSession {
   /** `raw`: if the session is lost, its raw tasks return unchanged. */
   join(info: object, raw = false): Promise<void> {
     const { lease } = this;
+    this.#since = monotonicNow();
     return this.store.join(this.queue, this.worker, { lease, info: JSON.stringify(info), ...(raw ? { raw } : {}) });
   }
 
@@ -31,7 +34,7 @@ export class Session implements WorkerSession {
   keepAlive(heartbeat: Heartbeat, timing: { heartbeatMs: number; hung: number }, listener: HeartbeatListener): void {
     this.#heartbeat = heartbeat;
     const { queue, worker, lease } = this;
-    heartbeat.add({ queue, worker, lease, ...timing }, listener);
+    heartbeat.add({ queue, worker, lease, ...timing, since: this.#since }, listener);
   }
 
   /** Sends no more heartbeats: the session is lost, or others end it. */

@@ -1,31 +1,18 @@
-import type { Codec } from '../engine/codec.js';
 import type { Engine } from '../engine/engine.js';
 import { CLAIMED_TASK } from '../engine/raw-task.js';
-import { CroreError, Fatal, isCroreError } from '../errors.js';
+import { CroreError } from '../errors.js';
 import type { Entry, Lease } from '../job/job.js';
-import type { ProgressUpdate, Settlement } from '../store/store.js';
+import { MAX_BATCH, type ProgressUpdate, type Settlement } from '../store/store.js';
 import { Deadlines } from './deadlines.js';
+import { RunningBatchJob } from './handlers/batch-job.js';
+import { Batches } from './handlers/batches.js';
+import { callHandler, type Prepare } from './handlers/handler-call.js';
 import type { ResolvedWorkOptions } from './options.js';
 import { expired, type OutcomeContext, overran, released, returned, threw } from './outcome.js';
 import { Prefetch } from './prefetch.js';
-import { type ActiveJob, RunningJob } from './running.js';
+import { RunningJob } from './running.js';
 import type { SettlementBatcher } from './settler.js';
 import type { WorkerListeners } from './worker-events.js';
-
-/** The user's handler, and how its payload is prepared. */
-export interface Prepare<T> {
-  /** Decodes the payload of an entry. */
-  read: (entry: Entry) => T;
-  /** Validates the payload before the handler runs, if there is a schema. */
-  check?: (job: RunningJob<T>) => T | Promise<T>;
-  handler: (job: ActiveJob<T>) => unknown;
-  /** The codec of the queue, if it has one. Decoding can fail then, so it is done before the handler runs. */
-  codec?: Codec;
-  /** Each handler runs in a process of its own, so that a job that crashed can run beside others. */
-  separate?: boolean;
-  /** Ends the processes of the handler, if it has any, whether or not they are busy. */
-  close?: () => Promise<void>;
-}
 
 interface SlotsSetup<T> {
   engine: Engine;
@@ -40,13 +27,18 @@ const STALE = 200;
 /** How long a suspect job waits for running handlers before it runs alongside them. */
 const ISOLATION = 5_000;
 
-/** Runs the handlers: at most `concurrency` at once, while the other claimed entries wait for a free slot. */
+/**
+ * Runs the handlers: at most `concurrency` at once, while the other claimed entries wait for a free slot. A handler that takes many jobs
+ * is called for those that `Batches` puts together; each of them is settled, stopped and counted by itself.
+ */
 export class Slots<T> {
   readonly #setup: SlotsSetup<T>;
   readonly #context: OutcomeContext;
   readonly #running = new Map<string, RunningJob<T>>();
   readonly #reservations: Deadlines<RunningJob<T>>;
   readonly #prefetch: Prefetch;
+  /** Set if the handler takes many jobs at once. */
+  readonly #batches: Batches<T> | undefined;
   readonly #recordRun: (ms: number) => void;
   readonly #note: (lease: Lease, note: ProgressUpdate) => Promise<boolean>;
   #waiting: RunningJob<T>[] = [];
@@ -54,8 +46,8 @@ export class Slots<T> {
   #zombies = 0;
   /** A job that may have crashed a worker: it waits to run alone, or runs alone. */
   #alone: RunningJob<T> | undefined;
-  /** The last job was such a suspect: more may follow, so entries are claimed one at a time. */
-  #cautious = false;
+  /** Entries to hold at most: one after a claim with such a suspect, and twice as many after each without, as groups mix them with others. */
+  #most = Infinity;
   #progressAt = performance.now();
   #staleTimer: NodeJS.Timeout | undefined;
   #drained: (() => void)[] = [];
@@ -76,29 +68,43 @@ export class Slots<T> {
       codec: setup.prepare.codec,
     };
     this.#reservations = new Deadlines((job) => this.#overrun(job));
-    this.#prefetch = new Prefetch(options.concurrency);
+    const { batch } = setup.prepare;
+    this.#batches = batch && new Batches(batch, setup.prepare, setup.queue, () => this.#pump());
+    this.#prefetch = new Prefetch(this.capacity);
     this.#recordRun = engine.metrics.runRecorder(setup.queue);
     this.#note = (lease, note) => engine.store.recordProgress(setup.queue, lease, note);
+  }
+
+  /** How many entries can run at once. */
+  get capacity(): number {
+    return this.#setup.options.concurrency * (this.#batches?.size ?? 1);
+  }
+
+  /** How many handlers can be called now. */
+  get #free(): number {
+    return this.#setup.options.concurrency - (this.#batches?.running ?? this.#running.size + this.#zombies);
   }
 
   /** How many more entries can be accepted now. */
   get room(): number {
     if (this.#alone) return 0;
-    const free = this.#setup.options.concurrency - this.#running.size - this.#zombies;
-    if (this.#cautious) return free > 0 && this.#waiting.length === 0 ? 1 : 0;
-    return free + this.#prefetch.ahead - this.#waiting.length;
+    const free = this.#free * (this.#batches?.size ?? 1);
+    const room = free + this.#prefetch.ahead - this.#waiting.length;
+    if (this.#most === Infinity) return room;
+    return free > 0 && this.#waiting.length === 0 ? Math.min(room, this.#most) : 0;
   }
 
   /** A good size for a claim: a share of the prefetch, so that several claims are in flight; one when there is no prefetch. */
   get share(): number {
-    return this.#cautious
+    return this.#most < Infinity
       ? 1
       : Math.max(1, Math.floor(this.#prefetch.ahead / this.#setup.engine.store.maxParallelClaims));
   }
 
-  /** Entries wait for a free slot. */
+  /** Entries wait for a free slot, or enough of them have been sent ahead to where the handler runs. */
   get stocked(): boolean {
-    return this.#waiting.length > 0;
+    const sentAhead = this.#running.size - this.capacity;
+    return this.#waiting.length > 0 || sentAhead > this.#prefetch.ahead / 2;
   }
 
   /** Nothing runs and nothing waits here. */
@@ -113,19 +119,32 @@ export class Slots<T> {
   }
 
   accept(entries: readonly Entry[]): void {
-    const { queue, prepare } = this.#setup;
     let bytes = 0;
     for (const entry of entries) {
       bytes += (entry.task ?? entry.job!.payload).length;
-      const job = new RunningJob<T>(queue, entry, CLAIMED_TASK, prepare.read, this.#note);
-      if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
-      this.#waiting.push(job);
+      this.#waiting.push(this.#batches ? this.#newBatchJob(entry) : this.#newJob(entry));
     }
     this.#prefetch.brought(entries.length, bytes);
     if (this.#alone) this.giveBackWaiting();
-    else if (entries.length > 0) this.#cautious = this.#isSuspect(this.#waiting[0]!);
+    else if (this.#waiting.some((job) => this.#isSuspect(job))) this.#most = 1;
+    else if (entries.length > 0) this.#most = this.#most * 2 < MAX_BATCH ? this.#most * 2 : Infinity;
     this.#pump();
     if (this.#waiting.length > 0) this.#watchStale();
+  }
+
+  #newJob(entry: Entry): RunningJob<T> {
+    const { queue, prepare } = this.#setup;
+    const job = new RunningJob<T>(queue, entry, CLAIMED_TASK, prepare.read, this.#note, prepare.relatives);
+    if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
+    return job;
+  }
+
+  /** Its reservation begins with its batch: otherwise a short one might end again and again while the batch waits for more jobs. */
+  #newBatchJob(entry: Entry): RunningBatchJob<T> {
+    const { queue, prepare } = this.#setup;
+    const job = new RunningBatchJob<T>(queue, entry, CLAIMED_TASK, prepare.read, this.#note, prepare.relatives);
+    job.claimedAt = performance.now();
+    return job;
   }
 
   /** Asks one handler to stop, because the worker no longer holds its job. */
@@ -185,12 +204,41 @@ export class Slots<T> {
   }
 
   #pump(): void {
+    if (this.#waiting.length === 0) return;
+    const { prepare, options } = this.#setup;
+    const ahead = prepare.capacity ? prepare.capacity() - options.concurrency : 0;
     while (this.#waiting.length > 0 && !this.#alone) {
       if (this.#isSuspect(this.#waiting[0]!)) void this.#isolate(this.#waiting.shift()!);
-      else if (this.#running.size + this.#zombies < this.#setup.options.concurrency)
-        this.#start(this.#waiting.shift()!);
-      else return;
+      else if (this.#free + ahead < 1) return;
+      else if (!this.#batches) this.#start(this.#waiting.shift()!);
+      else if (!this.#startNextBatch(this.#batches)) return;
     }
+  }
+
+  /** Returns false if the next batch waits for more jobs. A suspect among them ends the wait of those before it. */
+  #startNextBatch(batches: Batches<T>): boolean {
+    const waiting = this.#waiting as RunningBatchJob<T>[];
+    const suspect = waiting.findIndex((job) => this.#isSuspect(job));
+    const jobs = batches.next(suspect < 0 ? waiting : waiting.slice(0, suspect), suspect > 0 || this.room < this.share);
+    if (!jobs) return false;
+    const taken = new Set<RunningJob<T>>(jobs);
+    this.#waiting = this.#waiting.filter((job) => !taken.has(job));
+    this.#startBatch(batches, jobs);
+    return true;
+  }
+
+  #startBatch(batches: Batches<T>, jobs: readonly RunningBatchJob<T>[]): void {
+    const begun = jobs.filter((job) => this.#begin(job));
+    if (begun.length === 0) return;
+    this.#progressAt = performance.now();
+    for (const job of begun) {
+      if (job.spec.reservation > 0) this.#reservations.set(job, job.spec.reservation);
+      this.#follow(job, job.begin());
+    }
+    void batches.run(begun).then(() => {
+      this.#pump();
+      this.freed();
+    });
   }
 
   #isSuspect(job: RunningJob<T>): boolean {
@@ -206,59 +254,40 @@ export class Slots<T> {
     this.giveBackWaiting();
     await this.drained(ISOLATION);
     await this.settler.flushed();
-    if (this.#alone === suspect) this.#start(suspect);
-    else this.freed();
+    if (this.#alone !== suspect) this.freed();
+    else if (this.#batches) this.#startBatch(this.#batches, [suspect as RunningBatchJob<T>]);
+    else this.#start(suspect);
   }
 
   #start(job: RunningJob<T>): void {
+    if (this.#begin(job)) this.#follow(job, callHandler(this.#setup.prepare, job));
+  }
+
+  /** Returns false if the job has expired. */
+  #begin(job: RunningJob<T>): boolean {
     if (job.spec.expires > 0 && this.#context.now() > job.createdAt + job.spec.expires) {
       if (this.#alone === job) this.#alone = undefined;
       this.#report(job, expired(job, this.#context));
-      return;
+      return false;
     }
     this.#running.set(job.token, job);
     job.began = performance.now();
-    const run = this.#call(job);
+    return true;
+  }
+
+  #follow(job: RunningJob<T>, run: PromiseLike<unknown>): void {
     run.then(
       (value) => this.#ended(job, () => this.#logged(job, returned(job, value, this.#context), undefined, value)),
       (error) => this.#ended(job, () => this.#logged(job, threw(job, error, this.#context), error)),
     );
   }
 
-  /** Returns the handler's promise; a synchronous exception becomes a rejection. */
-  #call(job: RunningJob<T>): PromiseLike<unknown> {
-    const { prepare } = this.#setup;
-    try {
-      if (prepare.codec) job.decode();
-    } catch (error) {
-      return Promise.reject(error); // not fatal: another worker may have the key
-    }
-    if (prepare.check) {
-      try {
-        const payload = prepare.check(job);
-        if (payload instanceof Promise) {
-          return payload.then((value) => {
-            job.setPayload(value);
-            return prepare.handler(job);
-          }, refuse);
-        }
-        job.setPayload(payload);
-      } catch (error) {
-        return Promise.reject(asRefusal(error));
-      }
-    }
-    try {
-      const result = prepare.handler(job);
-      return Promise.resolve(result);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
   #ended(job: RunningJob<T>, settle: () => Parameters<SettlementBatcher['report']>[0]): void {
     this.#progressAt = performance.now();
     this.#prefetch.took(job.took ?? this.#progressAt - job.began);
-    this.#recordRun(this.#progressAt - job.began);
+    if (!job.isSentAhead) this.#recordRun(this.#progressAt - job.began);
+    // It comes back unstarted: what waits here came after it, and goes back with it to keep the order.
+    else if (job.released) queueMicrotask(() => this.giveBackWaiting());
     if (this.#alone === job) this.#alone = undefined;
     if (job.over) {
       this.#zombies -= 1;
@@ -266,7 +295,7 @@ export class Slots<T> {
       this.#running.delete(job.token);
       this.#report(job, settle());
     }
-    this.#pump();
+    if (!this.#batches) this.#pump(); // the end of a batch makes room, not that of one of its jobs
     this.freed();
     if (this.#running.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
   }
@@ -284,12 +313,13 @@ export class Slots<T> {
 
   #overrun(job: RunningJob<T>): void {
     if (job.over) return;
-    const started = this.#running.has(job.token);
+    const started = this.#running.has(job.token) && !job.isSentAhead;
     this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
     // A handler that never started has not failed, so the job goes back.
     this.settler.report(started ? this.#logged(job, overran(job, this.#context)) : released(job, this.#context));
     if (this.#alone === job) this.#alone = undefined;
-    if (started) this.#detach(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
+    if (this.#running.has(job.token))
+      this.#detach(job, new CroreError('TIMEOUT', 'the reservation of the job has ended'));
   }
 
   /** The job is settled or gone: asks its handler to stop; the handler keeps its slot until it returns. */
@@ -305,7 +335,8 @@ export class Slots<T> {
   #watchStale(): void {
     this.#staleTimer ??= setInterval(() => {
       const stillFor = performance.now() - this.#progressAt;
-      if (this.#waiting.length > 0 && stillFor > STALE) {
+      // A batch that waits for more jobs is not stale.
+      if (this.#waiting.length > 0 && stillFor > STALE && this.#free < 1) {
         this.#prefetch.stalled(stillFor);
         this.giveBackWaiting();
       }
@@ -314,13 +345,4 @@ export class Slots<T> {
       this.#staleTimer = undefined;
     }, STALE / 2).unref();
   }
-}
-
-function refuse(error: unknown): never {
-  throw asRefusal(error);
-}
-
-/** A payload that the schema refuses will also fail on a retry. */
-function asRefusal(error: unknown): unknown {
-  return isCroreError(error) ? new Fatal(error.message) : error;
 }

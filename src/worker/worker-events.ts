@@ -82,7 +82,7 @@ export class WorkerListeners<T> {
 
   #tell({ outcome }: Settlement, { job, value, error }: Ending<T>): void {
     if (outcome.to === 'done') this.emit('completed', job, value);
-    if (outcome.to === 'cancelled' || outcome.to === 'done' || outcome.error === undefined) return;
+    if (outcome.to === 'cancelled' || !('error' in outcome) || outcome.error === undefined) return;
     const cause = error ?? new Error(outcome.error);
     this.emit('failed', job, cause);
     if (outcome.to === 'dead') this.emit('dead', job, cause);

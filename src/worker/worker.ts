@@ -1,15 +1,17 @@
 import { hostname } from 'node:os';
-import { checkOneOf, describe } from '../engine/check.js';
 import type { Engine } from '../engine/engine.js';
+import { checkOneOf, describe } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import type { Signal, WorkerSession } from '../store/store.js';
 import { Claimer } from './claimer.js';
+import type { BatchJob } from './handlers/batch-job.js';
+import type { Prepare } from './handlers/handler-call.js';
 import type { Heartbeat } from './heartbeat/heartbeat.js';
 import { LiveSession } from './live-session.js';
 import type { ResolvedWorkOptions } from './options.js';
 import type { ActiveJob } from './running.js';
 import { SettlementBatcher } from './settler.js';
-import { type Prepare, Slots } from './slots.js';
+import { Slots } from './slots.js';
 import { WORKER_EVENTS, type WorkerEventName, type WorkerEvents, WorkerListeners } from './worker-events.js';
 
 export interface WorkerSetup<T> {
@@ -20,17 +22,22 @@ export interface WorkerSetup<T> {
   maxPayload: number;
   prepare: Prepare<T>;
   onError: (error: Error, what: string) => void;
-  onClosed: (worker: Worker<T>) => void;
+  onClosed: (worker: { close(): Promise<void> }) => void;
 }
 
 /** Something to do around every job: `next()` goes on to the handler and returns its result. */
-export type Middleware<T> = (job: ActiveJob<T>, next: () => Promise<unknown>) => unknown;
+export type Middleware<T> = CallMiddleware<ActiveJob<T>>;
+/** The same around every batch, for a handler that takes many jobs at once. */
+export type BatchMiddleware<T, R = unknown> = CallMiddleware<BatchJob<T, R>[]>;
+type CallMiddleware<C> = (given: C, next: () => Promise<unknown>) => unknown;
+/** A worker whose handler takes many jobs at once. */
+export type BatchWorker<T, R = unknown> = Worker<T, BatchJob<T, R>[]>;
 
 /**
  * Works on a queue until closed. `LiveSession` is its session in the store, `Claimer` decides when and how much to claim, `Slots`
- * runs the handler, and `SettlementBatcher` reports the outcomes.
+ * runs the handler, and `SettlementBatcher` reports the outcomes. `C` is what its handler is called with.
  */
-export class Worker<T> {
+export class Worker<T, C = ActiveJob<T>> {
   readonly #setup: WorkerSetup<T>;
   readonly #claimer: Claimer;
   readonly #slots: Slots<T>;
@@ -40,8 +47,8 @@ export class Worker<T> {
   readonly #ready: Promise<void>;
   readonly #session: LiveSession;
   readonly #listeners: WorkerListeners<T>;
-  readonly #middleware: Middleware<T>[] = [];
-  readonly #handler: (job: ActiveJob<T>) => unknown;
+  readonly #middleware: CallMiddleware<C>[] = [];
+  readonly #handler: (given: C) => unknown;
   /** Jobs have come since the queue was last empty. */
   #hasWorked = false;
   #closing: Promise<void> | undefined;
@@ -55,7 +62,7 @@ export class Worker<T> {
     const setup = { ...rest, onError: report };
     const { engine, queue, options } = setup;
     this.#setup = setup;
-    this.#handler = setup.prepare.handler;
+    this.#handler = this.#called.handler;
     this.#settler = new SettlementBatcher(
       engine.store,
       queue,
@@ -68,7 +75,7 @@ export class Worker<T> {
       () => this.#claimer.reconcile(),
     );
     this.#slots = new Slots(setup, this.#settler, () => this.#claimer.fill(), this.#listeners);
-    this.#claimer = new Claimer(engine.store, queue, options.concurrency, this.#slots, this.#settler, {
+    this.#claimer = new Claimer(engine.store, queue, this.#slots.capacity, this.#slots, this.#settler, {
       session: () => this.#session.current,
       lost: (session) => this.#session.lose(session, 'its session is gone'),
       taken: (count) => this.#taken(count),
@@ -95,16 +102,24 @@ export class Worker<T> {
 
   /**
    * Runs around the handler: `await next()` calls what was added after it, and in the end the handler, and returns the result. What is
-   * added first is outermost. Add it right after `work()`, before the first job comes.
+   * added first is outermost. Add it right after `work()`, before the first job comes. After `workBatch()` it gets the jobs of a batch.
    */
-  use(middleware: Middleware<T>): this {
+  use(middleware: CallMiddleware<C>): this {
     mustBeFunction(middleware, 'the middleware');
     this.#middleware.push(middleware);
-    this.#setup.prepare.handler = this.#middleware.reduceRight<(job: ActiveJob<T>) => unknown>(
-      (next, one) => (job) => one(job, async () => next(job)),
+    // It begins when a job is given to the handler, so that must not be before the job can start.
+    this.#setup.prepare.capacity = undefined;
+    this.#called.handler = this.#middleware.reduceRight<(given: C) => unknown>(
+      (next, one) => (given) => one(given, async () => next(given)),
       this.#handler,
     );
     return this;
+  }
+
+  /** What holds the handler, which takes a `C`. */
+  get #called(): { handler: (given: C) => unknown } {
+    const { prepare } = this.#setup;
+    return (prepare.batch ?? prepare) as unknown as { handler: (given: C) => unknown };
   }
 
   /** Calls the listener for every such event; see `WorkerEvents`. */
@@ -140,7 +155,7 @@ export class Worker<T> {
       heartbeat,
       queue,
       name: options.name ?? `${hostname()}-${process.pid}`,
-      info: { host: hostname(), pid: process.pid, concurrency: options.concurrency },
+      info: { host: hostname(), pid: process.pid, concurrency: this.#slots.capacity },
       lease: options.lease,
       heartbeatMs: options.heartbeat,
       hung: options.hung,

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, expectTypeOf, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type Crore,
-  type Handler,
   open,
   type ProcessOptions,
   type Queue,
@@ -10,8 +9,6 @@ import {
   type Worker,
   type WorkOptions,
 } from '../../dist/index.js';
-import { Program } from '../support/processes.js';
-import { freshSqlite } from '../support/stores.js';
 import { deferred, isAlive, until } from '../support/wait.js';
 
 const module = (name: string) => new URL(`../support/programs/${name}.mjs`, import.meta.url);
@@ -314,111 +311,5 @@ describe.each(KINDS)('a handler in %s', (kind, sized) => {
     expect((await queue.count()).active).toBe(2);
     for (const { id } of spins) await queue.cancel(id);
     expect(await (await queue.add('count')).finished(TIMEOUT)).toBe(1);
-  });
-});
-
-describe('a handler in processes', () => {
-  it('process.abort() is a crash that says its signal', async () => {
-    await using crore = await open('sqlite::memory:', { onError: () => {}, logger: false });
-    const queue = crore.queue('abort');
-    queue.work(HANDLER, { processes: 1, maxCrashes: 2 });
-    const handle = await queue.add('abort');
-    await until('it is dead', async () => (await handle.get())!.state === 'dead');
-    const { crashes, error } = (await handle.get())!;
-    expect([crashes, error]).toEqual([2, 'the process of its handler died (killed by SIGABRT) (crash 2)']);
-  });
-
-  it('ends with its parent, even if that is killed and the handler never yields', async () => {
-    const store = await freshSqlite();
-    const crore = await open(store.url, { onError: () => {} });
-    const parent = new Program('pool-parent', { url: store.url, queue: 'orphans' });
-    try {
-      const queue = crore.queue<string>('orphans');
-      await parent.line('ready');
-      const handles = await queue.addMany([{ payload: 'spin' }, { payload: 'hold' }]);
-      const pids: number[] = [];
-      for (const handle of handles)
-        pids.push(pidOf(await until('it runs', async () => (await handle.get())!.progress)));
-      expect(pids.every((pid) => pid !== parent.child.pid && isAlive(pid, read))).toBe(true);
-      await parent.end('SIGKILL');
-      await until('both are gone', () => pids.every((pid) => !isAlive(pid, read)));
-    } finally {
-      await parent.end();
-      await crore.close();
-      await store.stop();
-    }
-  });
-});
-
-describe.each(KINDS)('a handler in %s on Redis', (kind, sized) => {
-  it('runs, fails, is cancelled and crashes as on SQLite', async () => {
-    const url = `${inject('redisUrl')}?prefix=pool-${kind}`;
-    await using crore = await open(url, { onError: () => {}, logger: false });
-    const queue = crore.queue<unknown, unknown>('jobs');
-    queue.work(HANDLER, { ...sized(2), maxCrashes: 2, killAfter: 50, backoff: () => 1 });
-    expect(await (await queue.add('count')).finished(TIMEOUT)).toBe(1);
-    const [failing, spinning, crashing] = await queue.addMany([
-      { payload: 'throw', attempts: 2 },
-      { payload: 'spin' },
-      { payload: 'exit' },
-    ]);
-    await until('it spins', async () => (await spinning!.get())!.progress);
-    await queue.cancel(spinning!.id);
-    await queue.push('exit');
-    await until('three are dead', async () => (await queue.count()).dead === 3);
-    expect(await failing!.get()).toMatchObject({ state: 'dead', attempt: 2, crashes: 0 });
-    expect(await spinning!.get()).toMatchObject({ state: 'cancelled', crashes: 0 });
-    const { crashes, attempts } = (await crashing!.get())!;
-    expect([crashes, attempts.map(({ outcome }) => outcome)]).toEqual([2, ['crashed', 'crashed']]);
-  });
-});
-
-describe('work with a module', () => {
-  let crore: Crore;
-  beforeAll(async () => {
-    crore = await open('sqlite::memory:');
-  });
-  afterAll(() => crore.close());
-
-  it.each<[string, unknown, object | undefined, string]>([
-    ['a path', './handler.js', undefined, "new URL('./handler.js', import.meta.url)"],
-    ['a file that does not exist', module('nowhere'), {}, 'nowhere.mjs does not exist'],
-    ['a URL of another kind', new URL('https://example.com/x.js'), {}, 'URL of a file'],
-    ['both kinds', HANDLER, { processes: 1, threads: 1 }, 'not both'],
-    ['no processes', HANDLER, { processes: 0 }, 'processes'],
-    ['half a thread', HANDLER, { threads: 1.5 }, 'threads'],
-    ['concurrency as well', HANDLER, { threads: 2, concurrency: 2 }, "leave out 'concurrency'"],
-    ['too little memory', HANDLER, { maxMemory: 1_000 }, 'at least 16 MB'],
-    ['a memory that is no size', HANDLER, { maxMemory: 'lots' }, "'lots'"],
-    ['an unknown option', HANDLER, { proceses: 2 }, "'proceses'"],
-    ['processes for a function', () => {}, { processes: 2 }, "'processes' needs the URL"],
-    ['a memory for a function', () => {}, { maxMemory: '512mb' }, "'maxMemory' needs the URL"],
-  ])('refuses %s at once', (_what, handler, options, word) => {
-    expect(() => crore.queue('bad').work(handler as never, options as never)).toThrowError(
-      expect.objectContaining({ code: 'BAD_OPTION', message: expect.stringContaining(word) }),
-    );
-  });
-
-  it('refuses a bad duration', () => {
-    expect(() => crore.queue('bad').work(HANDLER, { killAfter: 'soon' })).toThrowError(
-      expect.objectContaining({ code: 'BAD_DURATION' }),
-    );
-  });
-
-  it('has as many processes as concurrency says, if nothing else does', async () => {
-    const queue = crore.queue('default');
-    const worker = queue.work(HANDLER, { concurrency: 3 });
-    await worker.ready();
-    const [joined] = await queue.workers();
-    expect(JSON.parse(joined!.info)).toMatchObject({ concurrency: 3 });
-    await worker.close();
-  });
-
-  it('has types', () => {
-    const queue = crore.queue<string, number>('types');
-    expectTypeOf(queue.work).toBeCallableWith(async () => 5, { concurrency: 2 });
-    expectTypeOf(queue.work).toBeCallableWith(HANDLER, { threads: 2, grace: '1s' });
-    const handler: Handler<string, number> = (job) => job.payload.length;
-    expectTypeOf(handler).toBeCallableWith(expect.anything());
   });
 });

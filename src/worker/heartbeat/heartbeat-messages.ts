@@ -7,12 +7,23 @@ export interface WatchedSession {
   lease: number;
   heartbeatMs: number;
   hung: number;
+  /** When its lease began, or shortly before, in milliseconds of `monotonicNow`. */
+  since: number;
 }
 
-/** Messages to the thread. */
-export type HeartbeatCommand = { add: WatchedSession } | { remove: string } | { stop: true };
-/** Messages from the thread: a worker's name and its new status. */
-export type HeartbeatReply = { worker: string; change: 'lost' | 'late' | 'recovered' };
+/** The same clock in every thread, unlike `performance.now`. */
+export function monotonicNow(): number {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000;
+}
+
+/** Messages to the thread. `renewed`: a heartbeat of the main loop, sent at `since`, got through. */
+export type HeartbeatCommand =
+  | { add: WatchedSession }
+  | { renewed: string; since: number }
+  | { remove: string }
+  | { stop: true };
+/** Messages from the thread: a worker's name and its new status. `taken`: the thread's first heartbeat got through. */
+export type HeartbeatReply = { worker: string; change: 'taken' | 'lost' | 'late' | 'recovered' };
 
 export interface HeartbeatSetup {
   url: string;

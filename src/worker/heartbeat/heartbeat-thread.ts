@@ -6,14 +6,17 @@ import {
   type HeartbeatCommand,
   type HeartbeatReply,
   type HeartbeatSetup,
+  monotonicNow,
   type WatchedSession,
 } from './heartbeat-messages.js';
 
-/** The heartbeat thread: see heartbeat.ts. Times are monotonic. */
+/** The heartbeat thread: see heartbeat.ts. */
 
 interface Session extends WatchedSession {
-  /** The lease is certain to hold until this time. */
+  /** The lease is certain to hold until this time of `monotonicNow`. */
   safeUntil: number;
+  /** One of our heartbeats got through. */
+  taken: boolean;
   late: boolean;
   timer: NodeJS.Timeout;
   beating: boolean;
@@ -55,7 +58,7 @@ function stillFor(): number {
 async function beat(session: Session): Promise<void> {
   if (session.beating) return;
   session.beating = true;
-  const sentAt = performance.now();
+  const sentAt = monotonicNow();
   try {
     const [alive] = await (await store()).heartbeat([session]);
     if (alive) prolong(session, sentAt);
@@ -69,6 +72,8 @@ async function beat(session: Session): Promise<void> {
 
 function prolong(session: Session, sentAt: number): void {
   session.safeUntil = sentAt + session.lease;
+  if (!session.taken) notify(session.worker, 'taken');
+  session.taken = true;
   if (!session.late) return;
   session.late = false;
   notify(session.worker, 'recovered');
@@ -83,7 +88,7 @@ function lose(session: Session): void {
 
 /** The worker has to stop before its lease ends, so it is reported late up to half a heartbeat interval early. */
 function check(session: Session): void {
-  const left = session.safeUntil - performance.now();
+  const left = session.safeUntil - monotonicNow();
   if (left > session.heartbeatMs / 2 || session.late) return;
   session.late = true;
   notify(session.worker, 'late');
@@ -92,7 +97,8 @@ function check(session: Session): void {
 function add(watched: WatchedSession): void {
   const session: Session = {
     ...watched,
-    safeUntil: performance.now() + watched.lease,
+    safeUntil: watched.since + watched.lease,
+    taken: false,
     late: false,
     beating: false,
     timer: setInterval(() => {
@@ -117,6 +123,9 @@ parentPort!.on('message', (order: HeartbeatCommand) => {
     void stop();
   } else if ('add' in order) {
     add(order.add);
+  } else if ('renewed' in order) {
+    const session = sessions.get(order.renewed);
+    if (session) session.safeUntil = Math.max(session.safeUntil, order.since + session.lease);
   } else if ('remove' in order) {
     clearInterval(sessions.get(order.remove)?.timer);
     sessions.delete(order.remove);

@@ -5,6 +5,7 @@ import {
   type HeartbeatCommand,
   type HeartbeatReply,
   type HeartbeatSetup,
+  monotonicNow,
   type WatchedSession,
 } from './heartbeat-messages.js';
 
@@ -23,8 +24,9 @@ const PATIENCE = 2_000;
 
 /**
  * Keeps the sessions of this process alive. Heartbeats come from a thread with its own connection, so that a busy main loop does
- * not make the worker look dead; the thread watches the main loop, so that a hung one does. Where no second connection is
- * possible (an in-memory database), the main loop sends the heartbeats itself.
+ * not make the worker look dead; the thread watches the main loop, so that a hung one does. The main loop sends heartbeats itself until
+ * those of the thread get through (on a busy machine a thread may take longer than a lease to start), and where no second connection is
+ * possible (an in-memory database).
  */
 export class Heartbeat {
   readonly #listeners = new Map<string, HeartbeatListener>();
@@ -42,14 +44,13 @@ export class Heartbeat {
 
   add(session: WatchedSession, listener: HeartbeatListener): void {
     this.#listeners.set(session.worker, listener);
-    if (this.store.threadUrl === undefined) this.#beatHere(session);
-    else this.#send({ add: session });
+    this.#beatHere(session);
+    if (this.store.threadUrl !== undefined) this.#send({ add: session });
   }
 
   remove(worker: string): void {
     this.#listeners.delete(worker);
-    clearInterval(this.#own.get(worker));
-    this.#own.delete(worker);
+    this.#stopHere(worker);
     if (this.#thread) this.#send({ remove: worker });
     if (this.#listeners.size === 0) this.#quiet();
   }
@@ -115,19 +116,27 @@ export class Heartbeat {
   #notify(worker: string, change: HeartbeatReply['change']): void {
     const listener = this.#listeners.get(worker);
     if (!listener) return;
-    if (change === 'lost') listener.lost();
+    if (change === 'taken') this.#stopHere(worker);
+    else if (change === 'lost') listener.lost();
     else listener.late(change === 'recovered');
   }
 
   #beatHere({ queue, worker, lease, heartbeatMs }: WatchedSession): void {
     const timer = setInterval(() => {
+      const since = monotonicNow();
       this.store.heartbeat([{ queue, worker, lease }]).then(
         ([alive]) => {
           if (!alive) this.#notify(worker, 'lost');
+          else this.#thread?.postMessage({ renewed: worker, since } satisfies HeartbeatCommand);
         },
         (error: Error) => this.onError(error, 'heartbeat'),
       );
     }, heartbeatMs);
     this.#own.set(worker, timer.unref());
+  }
+
+  #stopHere(worker: string): void {
+    clearInterval(this.#own.get(worker));
+    this.#own.delete(worker);
   }
 }

@@ -1,6 +1,6 @@
-import type { ProgressUpdate } from '../store/store.js';
-import type { HostCommand, HostReply } from './messages.js';
-import { unpackError } from './sent-error.js';
+import type { ProgressUpdate } from '../../store/store.js';
+import { unpackError } from '../sent-error.js';
+import type { HandlerNote, NoteAnswer } from './handler-messages.js';
 
 interface Waiting {
   resolve: (held: boolean) => void;
@@ -10,16 +10,16 @@ interface Waiting {
 /** Sends progress and log lines to the worker: those of one turn as one message, which becomes one write. */
 export class NoteSender {
   #next: ProgressUpdate | undefined;
+  #send: (note: HandlerNote) => void = () => {};
   #waiting: Waiting[] = [];
   #number = 0;
   readonly #sent = new Map<number, Waiting[]>();
 
-  constructor(private readonly send: (reply: HostReply) => void) {}
-
-  /** Resolves with whether the lease was still held. */
-  write({ progress, log }: ProgressUpdate): Promise<boolean> {
+  /** `send` belongs to the job. Resolves with whether the lease was still held. */
+  write({ progress, log }: ProgressUpdate, send: (note: HandlerNote) => void): Promise<boolean> {
     if (!this.#next) queueMicrotask(() => this.flush());
     this.#next ??= {};
+    this.#send = send;
     if (progress !== undefined) this.#next.progress = progress;
     if (log !== undefined) this.#next.log = (this.#next.log ?? '') + log;
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
@@ -29,12 +29,12 @@ export class NoteSender {
     if (!this.#next) return;
     const note = ++this.#number;
     this.#sent.set(note, this.#waiting);
-    this.send({ note, update: this.#next });
+    this.#send({ note, update: this.#next });
     this.#waiting = [];
     this.#next = undefined;
   }
 
-  written(answer: Extract<HostCommand, { written: number }>): void {
+  written(answer: NoteAnswer): void {
     const waiting = this.#sent.get(answer.written) ?? [];
     this.#sent.delete(answer.written);
     for (const { resolve, reject } of waiting) {
