@@ -1,4 +1,4 @@
-// node bench/features.mjs [--quick]: the cost of limits, groups and events, as ratios to the plain queue of the same
+// node bench/features.mjs [--quick]: the cost of limits, groups, events, a breaker, batches, middleware and children, as ratios to the plain queue of the same
 // run. Each variant runs once in every round. The figures are medians relative to the plain queue's: of the time for
 // adding and working, and of the CPU time (this process and the Redis server) for working, which is by far the more
 // stable one.
@@ -22,21 +22,33 @@ const VARIANTS = {
   'groups, no limit': { groups: 100 },
   'concurrency per group': { groups: 100, limits: { group: { concurrency: 100 } } },
   'the same, where it binds': { groups: 100, limits: { group: { concurrency: 2 } } },
+  'groups in order': { groups: 100, limits: { group: { ordered: true } } },
   'rate per group': { groups: 100, limits: { group: { rate: { count: 100_000, per: '1s' } } } },
   'events, somebody listens': { events: true },
+  'a breaker': { breaker: { failures: 20, pause: '1m' } },
+  'batches of 100': { batch: { size: 100 } },
+  'batches of 100 by group': { groups: 100, batch: { size: 100, by: 'group' } },
+  'middleware around add': { middleware: true },
+  'members of a batch': { members: true },
+  'children of one job': { children: true },
 };
 
 /** Runs one variant on fresh data: leftovers of another variant, in the store or in the server's memory, must not count. */
-async function turn(url, control, { limits, groups, events }) {
+async function turn(url, control, { limits, groups, events, breaker, batch, middleware, members, children }) {
   await control?.flushall('SYNC');
   const crore = await open(url, { onError: () => {} });
   const queue = crore.queue('bench');
   if (limits) await queue.setLimits(limits);
+  if (breaker) await queue.setBreaker(breaker);
+  if (middleware) queue.use((_job, next) => next());
   const stream = events ? await queue.events() : undefined;
   stream?.on('done', () => {});
+  const owner = members || children ? await crore.queue('owner').addBatch(null) : undefined;
   const jobs = Array.from({ length: JOBS }, (_x, i) => ({
     payload: { n: i, text: 'x'.repeat(80) },
     ...(groups ? { group: `g${i % groups}` } : {}),
+    ...(members ? { batch: owner } : {}),
+    ...(children ? { parent: { queue: 'owner', id: owner.id } } : {}),
   }));
   await queue.pause();
   const beganAdd = performance.now();
@@ -47,13 +59,13 @@ async function turn(url, control, { limits, groups, events }) {
   const began = performance.now();
   let worker;
   await new Promise((resolve) => {
-    worker = queue.work(
-      async () => {
-        done += 1;
-        if (done === JOBS) resolve();
-      },
-      { concurrency: 100 },
-    );
+    const count = (jobs) => {
+      done += jobs;
+      if (done === JOBS) resolve();
+    };
+    worker = batch
+      ? queue.workBatch(async (jobs) => count(jobs.length), batch)
+      : queue.work(async () => count(1), { concurrency: 100 });
     void queue.resume();
   });
   const drained = performance.now() - began;

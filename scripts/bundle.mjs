@@ -119,7 +119,7 @@ const w8y = await bundle('w8y', { entryPoints: ['dist/ring/w8y.js'] }, { package
 writeFileSync(join(dist, 'w8y.cjs'), loader("'start'", { w8y: w8y.mark }, "load('w8y', require);"));
 
 // Large, native, or with their own files.
-const external = ['pino', '@photostructure/*', '@connectrpc/*', '@bufbuild/*'];
+const external = ['pino', '@photostructure/*', '@connectrpc/*', '@bufbuild/*', 'postgres'];
 // A small flow should not wait for the code of everything else: `crore run` has its own bundle.
 const left = new Set();
 const own = leave(['cli/flow-commands/run.js', 'flow/input/yaml.js'], left);

@@ -1,5 +1,5 @@
 // Prepares a checkout: installs npm packages when they are missing or the lockfile changed, builds when a source is
-// newer, and with --test installs what the tests run (a redis-server, a browser …) from Debian's packages where it is missing. It repeats nothing.
+// newer, and with --test installs what the tests run (a redis-server, PostgreSQL, a browser …) from Debian's packages where it is missing. It repeats nothing.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,9 +47,10 @@ function build() {
   say('building');
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')]);
-  const lua = join('store', 'redis', 'lua');
-  mkdirSync(join(root, 'dist', lua), { recursive: true });
-  cpSync(join(root, 'src', lua), join(root, 'dist', lua), { recursive: true });
+  for (const scripts of [join('store', 'redis', 'lua'), join('store', 'postgres', 'sql')]) {
+    mkdirSync(join(root, 'dist', scripts), { recursive: true });
+    cpSync(join(root, 'src', scripts), join(root, 'dist', scripts), { recursive: true });
+  }
   run(process.execPath, [join(root, 'scripts', 'dashboard.mjs')]);
   run(process.execPath, [join(root, 'scripts', 'bundle.mjs')]);
   writeFileSync(stamp, '');
@@ -57,11 +58,16 @@ function build() {
 
 /** Programs the tests run, and the Debian packages that contain them. */
 const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl', promtool: 'prometheus', chromium: 'chromium' };
+/** The server of PostgreSQL is in no PATH. */
+const POSTGRES = '/usr/lib/postgresql';
+/** Read by the package: it must not create a cluster of its own. */
+const NO_CLUSTER = '/etc/postgresql-common/createcluster.conf';
 
 function installPrograms() {
   const missing = Object.keys(PROGRAMS).filter((name) => spawnSync(name, ['--version']).error);
-  if (missing.length === 0) return;
   const packages = missing.map((name) => PROGRAMS[name]);
+  if (!existsSync(POSTGRES)) packages.push('postgresql');
+  if (packages.length === 0) return;
   say(`installing ${packages.join(' and ')} from the distribution for the tests`);
   const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
   const apt = (...args) => {
@@ -71,11 +77,19 @@ function installPrograms() {
   };
   try {
     apt('update', '-qq');
+    if (packages.includes('postgresql')) withoutCluster(sudo);
     apt('install', '-y', '-qq', '--no-install-recommends', ...packages);
   } catch (error) {
     say(`could not install ${packages.join(' and ')} (${error.message}); install by hand and run this again`);
     process.exit(2);
   }
+}
+
+function withoutCluster(sudo) {
+  if (existsSync(NO_CLUSTER)) return;
+  const script = `mkdir -p /etc/postgresql-common && echo 'create_main_cluster = false' > ${NO_CLUSTER}`;
+  const [command, ...args] = [...sudo, 'sh', '-c', script];
+  run(command, args);
 }
 
 checkNode();

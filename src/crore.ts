@@ -1,12 +1,12 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { checkInteger, checkName, checkOptions } from './engine/check.js';
-import type { Codec } from './engine/codec.js';
 import { Engine } from './engine/engine.js';
+import { checkInteger, checkName, checkOptions } from './engine/input/check.js';
+import type { Codec } from './engine/input/codec.js';
+import { encodeValue } from './engine/input/payload.js';
 import { type Logger, PLAIN_LOGGER, resolveLogger } from './engine/logging/failure-log.js';
 import { oncePerOutage } from './engine/logging/outage-filter.js';
 import { prometheusText } from './engine/metrics/prometheus.js';
 import { collect } from './engine/metrics/snapshot.js';
-import { encodeValue } from './engine/payload.js';
 import type { When } from './engine/schedules/schedule-ticks.js';
 import {
   checkScheduleName,
@@ -18,9 +18,11 @@ import {
   scheduleView,
 } from './engine/schedules/schedules.js';
 import { CroreError, isCroreError } from './errors.js';
-import { Handle } from './handle.js';
 import { type Duration, milliseconds } from './job/duration.js';
-import { Queue, type QueueOptions } from './queue.js';
+import { Handle } from './queue/handle.js';
+import { Queue } from './queue/queue.js';
+import type { QueueContext, QueueOptions } from './queue/queue-input.js';
+import { addTree, type TreeItem } from './queue/tree.js';
 import { openStore } from './store/open.js';
 import { checkLibrary, type SqliteLibrary } from './store/sqlite/file/driver.js';
 import type { Capacity, Store } from './store/store.js';
@@ -51,8 +53,8 @@ export interface OpenOptions {
 const KNOWN = ['timeout', 'maxPayload', 'onError', 'logger', 'sqlite', 'clock', 'random'] as const;
 
 /**
- * Opens a store: `sqlite:FILE`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+sentinel://…` or
- * `redis+cluster://…`; default `CRORE_STORE` from the environment, else `sqlite:crore.db`.
+ * Opens a store: `sqlite:FILE`, `sqlite::memory:`, `redis://…`, `rediss://…`, `redis+sentinel://…`,
+ * `redis+cluster://…` or `postgres://…`; default `CRORE_STORE` from the environment, else `sqlite:crore.db`.
  */
 export async function open(
   url: string = process.env.CRORE_STORE || DEFAULT_URL,
@@ -105,6 +107,7 @@ export class Crore {
   readonly #heartbeat: Heartbeat;
   readonly #setup: CroreSetup;
   readonly #workers = new Set<{ close(): Promise<void> }>();
+  readonly #codecs = new Map<string, Codec>();
   #scheduling: (() => void) | undefined;
   #closing: Promise<void> | undefined;
 
@@ -122,15 +125,15 @@ export class Crore {
   ): Queue<StandardSchemaV1.InferInput<S>, R, StandardSchemaV1.InferOutput<S>>;
   queue<T = unknown, R = unknown, P = T>(name: string, options?: QueueOptions<T, P>): Queue<T, R, P>;
   queue<T, R, P>(name: string, options?: QueueOptions<T, P>): Queue<T, R, P> {
-    const context = {
-      engine: this.#engine,
-      heartbeat: this.#heartbeat,
-      maxPayload: this.#setup.maxPayload,
-      onError: this.#setup.onError,
-      workers: this.#workers,
-      isClosed: () => this.#closing !== undefined,
-    };
-    return new Queue<T, R, P>(context, checkName(name, 'queue name'), options);
+    return new Queue<T, R, P>(this.#context(), checkName(name, 'queue name'), options);
+  }
+
+  /**
+   * Adds a job with its children, which run before it, and may have children of their own, in any queues. Its handler gets their results
+   * from `job.needs()`. If something cannot be added, what has been added is cancelled.
+   */
+  async addTree(root: TreeItem): Promise<Handle<unknown, unknown>> {
+    return addTree(this.#context(), root);
   }
 
   /**
@@ -212,6 +215,18 @@ export class Crore {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #context(): QueueContext {
+    return {
+      engine: this.#engine,
+      heartbeat: this.#heartbeat,
+      maxPayload: this.#setup.maxPayload,
+      onError: this.#setup.onError,
+      workers: this.#workers,
+      isClosed: () => this.#closing !== undefined,
+      codecs: this.#codecs,
+    };
   }
 
   async #close(): Promise<void> {

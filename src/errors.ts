@@ -21,6 +21,16 @@ export const ERRORS = {
     grpc: 'INVALID_ARGUMENT',
     exit: 2,
   },
+  BAD_RESULT: {
+    meaning: 'A batch handler returned something other than one result for each job, or settled a job twice.',
+    grpc: 'INVALID_ARGUMENT',
+    exit: 2,
+  },
+  REFUSED: {
+    meaning: 'Middleware of the queue refused a job: it threw an error (the cause), or did not call next().',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 1,
+  },
   PAYLOAD_TOO_LARGE: {
     meaning: 'A payload, result, progress value or header block is over its limit.',
     grpc: 'INVALID_ARGUMENT',
@@ -57,10 +67,25 @@ export const ERRORS = {
     grpc: 'FAILED_PRECONDITION',
     exit: 1,
   },
+  JOB_LINKED: {
+    meaning: 'The job needs other jobs, or they need it: it cannot move to another queue.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 1,
+  },
+  ID_TAKEN: {
+    meaning: 'The other queue already has a job with this id or its unique key.',
+    grpc: 'ALREADY_EXISTS',
+    exit: 1,
+  },
   UNKNOWN_UPSTREAM: {
     meaning: 'A job names an upstream job that does not exist.',
     grpc: 'FAILED_PRECONDITION',
     exit: 2,
+  },
+  BATCH_CLOSED: {
+    meaning: 'The batch has been closed, or has ended: no more jobs can be added to it.',
+    grpc: 'FAILED_PRECONDITION',
+    exit: 1,
   },
   NOT_STARTED: {
     meaning: 'The worker has not been started, or was lost and must be started again.',
@@ -103,7 +128,7 @@ export const ERRORS = {
     exit: 69,
   },
   STORE_BUSY: {
-    meaning: 'Another process has kept the database file locked for too long.',
+    meaning: 'Another process has kept the database file, or a queue on PostgreSQL, locked for too long.',
     grpc: 'UNAVAILABLE',
     exit: 69,
   },
@@ -113,12 +138,12 @@ export const ERRORS = {
     exit: 69,
   },
   STORE_READONLY: {
-    meaning: 'The store is read-only (a read-only file, or a Redis replica).',
+    meaning: 'The store is read-only (a read-only file, a replica, or a role of PostgreSQL without the privileges).',
     grpc: 'FAILED_PRECONDITION',
     exit: 69,
   },
   STORE_GONE: {
-    meaning: 'The database file was deleted or replaced while it was open.',
+    meaning: 'The database file, or the schema on PostgreSQL, was deleted or replaced while it was open.',
     grpc: 'DATA_LOSS',
     exit: 69,
   },

@@ -65,10 +65,17 @@ export const COMMANDS: readonly Listed[] = [
   },
   {
     name: 'job',
-    usage: 'job ls|show|retry|cancel|rm QUEUE [ID …]',
-    summary: 'List, show, change, retry, cancel and remove jobs.',
+    usage: 'job ls|show|tree|retry|cancel|rm QUEUE [ID …]',
+    summary: 'List, show, change, move, retry, cancel and remove jobs.',
     subcommands: true,
     load: () => import('./job-commands/job.js'),
+  },
+  {
+    name: 'batch',
+    usage: 'batch open|close|show|cancel QUEUE [ID]',
+    summary: 'Open, close, show and cancel batches: jobs that belong together.',
+    subcommands: true,
+    load: () => import('./job-commands/batch.js'),
   },
   {
     name: 'dead',
@@ -79,8 +86,8 @@ export const COMMANDS: readonly Listed[] = [
   },
   {
     name: 'queue',
-    usage: 'queue ls|pause|resume|clear|limits [QUEUE]',
-    summary: 'Count, pause, resume and clear queues; show and set their limits.',
+    usage: 'queue ls|pause|resume|clear|limits|breaker [QUEUE]',
+    summary: 'Count, pause, resume and clear queues; show and set their limits and breakers.',
     subcommands: true,
     load: () => import('./job-commands/queue.js'),
   },

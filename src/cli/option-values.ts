@@ -1,4 +1,4 @@
-import { checkInteger, describe } from '../engine/check.js';
+import { checkInteger, describe } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import { milliseconds } from '../job/duration.js';
 

@@ -5,6 +5,7 @@ import { MAX_BATCH } from '../store/store.js';
 import { Batcher } from './batcher.js';
 import { CompletionWatch } from './completion-watch.js';
 import { ActivityRecorder } from './history/activity-recorder.js';
+import { BreakerLog } from './logging/breaker-log.js';
 import { DropWarnings } from './logging/drop-warnings.js';
 import { FailureLog, type Logger } from './logging/failure-log.js';
 import { Maintenance } from './maintenance.js';
@@ -44,7 +45,7 @@ export class Engine {
   constructor(store: Store, options: EngineOptions = {}) {
     this.#activity = store.history && new ActivityRecorder(store.history);
     this.metrics = new Metrics(this.#activity);
-    this.store = observedStore(store, this.metrics);
+    this.store = observedStore(store, this.metrics, new BreakerLog(options.logger));
     this.random = options.random ?? Math.random;
     this.onError = options.onError ?? (() => {});
     this.maintenance = new Maintenance(this);
@@ -55,8 +56,8 @@ export class Engine {
   }
 
   add(queue: string, job: NewJob, limits: Capacity): Promise<AddOutcome> {
-    // A job with upstream jobs may be refused because one is unknown; that must not fail the other jobs of a batch.
-    if (job.spec.needs) return this.store.add(queue, [job], limits).then(([outcome]) => outcome!);
+    // A job may be refused because of the jobs it belongs with; that must not fail the other jobs of a call.
+    if (job.spec.needs || job.spec.batch) return this.store.add(queue, [job], limits).then(([outcome]) => outcome!);
     const key = batchKey(queue, limits);
     let batcher = this.#adds.get(key);
     if (!batcher) {

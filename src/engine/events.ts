@@ -1,14 +1,14 @@
 import { EventEmitter } from 'node:events';
 import { CroreError } from '../errors.js';
 import { EVENT_TYPES, type EventPage, type EventType, type StoredEvent } from '../store/store.js';
-import { checkOneOf, checkOptions, describe } from './check.js';
 import type { Engine } from './engine.js';
+import { checkOneOf, checkOptions, describe } from './input/check.js';
 
 /** An event in the life of a job, from any process. */
 export interface JobEvent {
   type: EventType;
   queue: string;
-  /** Empty for a `gap`, which means that events may be missing at this point. */
+  /** Empty for `breaker`, and for a `gap`, which means that events may be missing at this point. */
   id: string;
   at: Date;
   /** Pass it as `after` to continue behind this event. */
@@ -19,6 +19,10 @@ export interface JobEvent {
   progress?: unknown;
   /** Set on `retry`, `lost`, `dead` and `cancelled`. */
   error?: string;
+  /** Set on `moved`: the queue it moved to. */
+  to?: string;
+  /** Set on `breaker`. */
+  breaker?: 'open' | 'closed';
 }
 
 export interface EventOptions {
@@ -123,6 +127,8 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
     if (info === '') return event;
     if (type === 'started') return { ...event, attempt: Number(info) };
     if (type === 'progress') return { ...event, progress: JSON.parse(info) as unknown };
+    if (type === 'moved') return { ...event, to: info };
+    if (type === 'breaker') return { ...event, breaker: info as 'open' | 'closed' };
     return { ...event, error: info };
   }
 

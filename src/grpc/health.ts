@@ -4,9 +4,9 @@ import {
   HealthCheckResponse_ServingStatus as Serving,
 } from '../proto/grpc/health/v1/health_pb.js';
 
-/** How long a result about the store is cached, and how long the store may take to answer. */
-const FRESH = 1_000;
-const PATIENCE = 1_500;
+/** How long a result about the store is cached, and how long the store may take to answer: a failure shows within two seconds. */
+const FRESH = 500;
+const PATIENCE = 1_200;
 const UNREACHABLE = 'the store does not answer';
 
 /** Whether the server accepts calls and its store answers, for checks and watchers. */
@@ -35,7 +35,7 @@ export class Health {
     return (await this.problem()) === undefined;
   }
 
-  /** Why the server is not ready. Queries the store, at most once a second and one query at a time. */
+  /** Why the server is not ready. Queries the store, at most twice a second and one query at a time. */
   async problem(): Promise<string | undefined> {
     if (!this.#closing && performance.now() - this.#askedAt > FRESH) {
       this.#asking ??= this.#ask().finally(() => {

@@ -11,6 +11,7 @@ const EXAMPLES: readonly (readonly [call: string, what: string, json: string])[]
   ['Queues', 'names of queues', '{}'],
   ['Workers', 'workers of a queue', '{"queue":"mails"}'],
   ['Cancel', 'cancel jobs', '{"queue":"mails","ids":["order-17"]}'],
+  ['Move', 'move jobs to another queue', '{"queue":"mails","ids":["order-17"],"to":"slow-mails"}'],
   ['ListDead', 'dead jobs', '{"queue":"mails","limit":10}'],
   ['RetryDead', 'retry dead jobs', '{"queue":"mails"}'],
   ['RemoveDead', 'remove dead jobs', '{"queue":"mails"}'],
@@ -18,6 +19,8 @@ const EXAMPLES: readonly (readonly [call: string, what: string, json: string])[]
   ['Resume', 'resume a queue', '{"queue":"mails"}'],
   ['GetLimits', 'limits of a queue', '{"queue":"mails"}'],
   ['SetLimits', 'set limits', '{"queue":"mails","limits":{"queue":{"concurrency":20}}}'],
+  ['GetBreaker', 'breaker of a queue', '{"queue":"mails"}'],
+  ['SetBreaker', 'set a breaker', '{"queue":"mails","breaker":{"failures":20,"pause":"1m"}}'],
   [
     'Schedule',
     'add a schedule',

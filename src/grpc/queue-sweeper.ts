@@ -1,7 +1,6 @@
 import type { Engine } from '../engine/engine.js';
 import type { SweepPolicy } from '../engine/maintenance.js';
 import { sweepQueue } from '../engine/sweeper.js';
-import type { Log } from './context.js';
 
 /** How many queues to check at the same time. */
 const STEP = 50;
@@ -31,7 +30,7 @@ export class QueueSweeper {
   constructor(
     private readonly engine: Engine,
     private readonly policy: SweepPolicy,
-    private readonly log: Log,
+    private readonly onError: (error: Error, what: string) => void,
   ) {
     this.#timer = setInterval(() => this.#start(), policy.sweep).unref();
     this.#start();
@@ -51,7 +50,7 @@ export class QueueSweeper {
 
   #start(): void {
     this.#round ??= this.#sweepAll()
-      .catch((error) => this.log.error({ err: error }, 'the queues could not be swept'))
+      .catch((error: Error) => this.onError(error, 'the queues could not be swept'))
       .finally(() => {
         this.#round = undefined;
       });
@@ -96,7 +95,7 @@ export class QueueSweeper {
       tended.sweptAt = now;
       await sweepQueue(this.engine, queue, this.policy);
     } catch (error) {
-      this.log.error({ err: error, queue }, 'the queue could not be swept');
+      this.onError(error as Error, `the queue '${queue}' could not be swept`);
     }
   }
 }

@@ -105,7 +105,7 @@ export class Server {
     this.#setup = setup;
     this.#tokenCheck = new TokenCheck(setup.tokens ?? {});
     this.#connections = new Connections(setup.keepalive, log);
-    this.#sweeper = new QueueSweeper(engine, setup, log);
+    this.#sweeper = new QueueSweeper(engine, setup, onError);
     this.#context = {
       engine,
       heartbeat: new Heartbeat(store, setup.timeout, onError),

@@ -20,7 +20,10 @@ function parse(text: unknown): number {
 }
 
 function bad(duration: unknown, what: string): CroreError {
-  const shown = typeof duration === 'string' ? `'${duration}'` : String(duration);
+  // An object or function may have no text at all.
+  const plain = duration === null || !/^(object|function)$/.test(typeof duration);
+  const shown =
+    typeof duration === 'string' ? `'${duration}'` : plain ? String(duration) : `a value of type ${typeof duration}`;
   return new CroreError(
     'BAD_DURATION',
     `${what}: ${shown} is not a duration: use milliseconds or a string such as '10s' or '5m'`,

@@ -1,3 +1,6 @@
+import type { ChildList } from './children.js';
+import type { TimedLine } from './timed-lines.js';
+
 /** The types of a job. Everything in this folder is pure: no store, no clock, no randomness of its own. */
 
 export const STATES = ['blocked', 'scheduled', 'ready', 'active', 'done', 'dead', 'cancelled'] as const;
@@ -59,6 +62,27 @@ export interface Need {
   on: NeedPolicy;
 }
 
+/** A job is identified by its queue and its id. */
+export interface JobRef {
+  queue: string;
+  id: string;
+}
+
+/**
+ * When the job of a batch runs. `finished`: when all members have ended; `failure`: also as soon as one has ended without success.
+ */
+export type BatchPolicy = 'finished' | 'failure';
+
+/** The members of a batch, by how they ended. */
+export interface BatchCounts {
+  /** Members can still be added. */
+  open: boolean;
+  total: number;
+  done: number;
+  dead: number;
+  cancelled: number;
+}
+
 /** The options of a job when it was added; they never change afterwards. */
 export interface Spec {
   attempts: number;
@@ -77,6 +101,12 @@ export interface Spec {
   group?: string;
   unique?: Unique;
   needs?: Need[];
+  /** The job that added it as a child; its record is kept until that job has ended. */
+  parent?: JobRef;
+  /** The batch of which it is a member. */
+  batch?: JobRef;
+  /** The job stands for a batch, and waits until it is complete. */
+  batchPolicy?: BatchPolicy;
   /** The job was a raw task until its first failure. */
   raw?: boolean;
 }
@@ -118,9 +148,17 @@ export interface Job {
   /** The job waits for its retry because its failure was reported, not because no report arrived. */
   answered?: boolean;
   progress?: string;
+  /** The last values of its progress with their times, oldest first; see timed-lines.ts. */
+  progressSteps?: TimedLine[];
   log?: string;
+  /** When each line of the log was written; 0 if not known. */
+  logTimes?: number[];
   /** The history of its attempts, and of what people did to it: see attempt.ts. */
   attempts?: string;
+  /** The children that it waits, or has waited, for. */
+  children?: ChildList;
+  /** Of the job of a batch: what has become of its members. */
+  batch?: BatchCounts;
   spec: Spec;
 }
 

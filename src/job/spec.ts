@@ -35,9 +35,15 @@ export function sharedSpec(spec: Spec): Spec {
   const plain = attempts === DEFAULT_SPEC.attempts && backoff === DEFAULT_BACKOFF && keep.dead === DEAD;
   if (!plain || reservation || expires || retryFor !== undefined || headers || group || unique || needs || raw)
     return spec;
+  if (isRelated(spec)) return spec;
   if (idWindow !== undefined) return keep.done === DONE && idWindow === DONE.ms ? NAMED_SPEC : spec;
   if (keep.done === DONE) return DEFAULT_SPEC;
   return keep.done.count === 0 || keep.done.ms === 0 ? FORGETFUL_SPEC : spec;
+}
+
+/** It belongs to other jobs, which its end concerns. */
+export function isRelated({ parent, batch, batchPolicy }: Spec): boolean {
+  return parent !== undefined || batch !== undefined || batchPolicy !== undefined;
 }
 
 /** The stored form: only what differs from the defaults, or an empty string. */
@@ -56,21 +62,14 @@ export function encodeSpec(spec: Spec): string {
 const WRITTEN = new WeakMap<Spec, string>();
 
 function writeSpec(spec: Spec): string {
-  const { attempts, backoff, reservation, expires, retryFor, keep, headers, group, unique, needs, raw, idWindow } =
-    spec;
+  const { attempts, backoff, reservation, expires, keep, ...rest } = spec;
   const differing = {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_BACKOFF ? undefined : backoff,
     reservation: reservation || undefined,
     expires: expires || undefined,
-    retryFor,
     keep: keep === DEFAULT_SPEC.keep ? undefined : keep,
-    headers,
-    group,
-    unique,
-    needs,
-    raw,
-    idWindow,
+    ...rest,
   };
   const text = JSON.stringify(differing);
   return text === '{}' ? '' : text;

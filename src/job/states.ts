@@ -10,6 +10,7 @@ export type Event =
   | 'done'
   | 'retry'
   | 'snooze'
+  | 'park'
   | 'release'
   | 'lose'
   | 'die'
@@ -29,7 +30,7 @@ export interface Transition {
 
 /** The complete state machine. Nothing else is legal; the model test checks every step of both stores against it. */
 export const TRANSITIONS: readonly Transition[] = [
-  { from: 'new', event: 'add', to: 'blocked', when: 'an upstream job has not ended' },
+  { from: 'new', event: 'add', to: 'blocked', when: 'an upstream job has not ended, or it is the job of a batch' },
   { from: 'new', event: 'add', to: 'scheduled', when: 'its time is in the future' },
   { from: 'new', event: 'add', to: 'ready', when: 'it may run now' },
   { from: 'new', event: 'add', to: 'cancelled', when: 'an upstream job has already ended without success' },
@@ -40,6 +41,7 @@ export const TRANSITIONS: readonly Transition[] = [
     to: 'scheduled',
     when: 'the last upstream job ended as required, its time is in the future',
   },
+  { from: 'blocked', event: 'skip', to: 'dead', when: 'a child that it waited for ended without success' },
   { from: 'blocked', event: 'skip', to: 'cancelled', when: 'an upstream job ended without success' },
   { from: 'blocked', event: 'cancel', to: 'cancelled', when: 'it was cancelled' },
   {
@@ -54,6 +56,9 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: 'active', event: 'done', to: 'done', when: 'the handler returned' },
   { from: 'active', event: 'retry', to: 'scheduled', when: 'it failed or exceeded its reservation, attempts are left' },
   { from: 'active', event: 'snooze', to: 'scheduled', when: 'the handler asked for a later time; not charged' },
+  { from: 'active', event: 'park', to: 'blocked', when: 'the handler asked to wait for its children; not charged' },
+  { from: 'active', event: 'park', to: 'ready', when: 'its children have already ended; it goes to the back' },
+  { from: 'active', event: 'park', to: 'dead', when: 'a child has already ended without success' },
   { from: 'active', event: 'release', to: 'ready', when: 'the worker returned it to the front; not charged' },
   { from: 'active', event: 'lose', to: 'ready', when: 'the worker died; back to the front, one crash' },
   { from: 'active', event: 'lose', to: 'dead', when: 'the worker died; the job has crashed too many workers' },

@@ -1,4 +1,5 @@
 import { backoffDelay } from './backoff.js';
+import type { ChildList } from './children.js';
 import type { Backoff, Body, Job, Spec } from './job.js';
 
 /** What a store does to a leased entry if its token still matches. Counts are the new values. */
@@ -7,6 +8,8 @@ export type Outcome = { attempt: number; crashes: number } & (
   /** `answered`: a report was accepted; later ones about this delivery are ignored. */
   | { to: 'scheduled'; delay: number; error?: string; answered?: boolean }
   | { to: 'ready'; error?: string }
+  /** It waits for its children, and runs again when they have ended. */
+  | { to: 'blocked'; list: ChildList }
   | { to: 'dead'; error: string }
   | { to: 'cancelled'; error: string }
 );
@@ -55,6 +58,11 @@ export function snooze(job: Counted, delay: number): Outcome {
   return { to: 'scheduled', delay, attempt: uncharged(job), crashes: job.crashes };
 }
 
+/** Waits for its children, as the handler requested: the attempt is not charged. */
+export function park(job: Counted, list: ChildList): Outcome {
+  return { to: 'blocked', list, attempt: uncharged(job), crashes: job.crashes };
+}
+
 /** Returns the entry to the front as if it had never been claimed. */
 export function release(job: Counted): Outcome {
   return { to: 'ready', attempt: uncharged(job), crashes: job.crashes };
@@ -79,4 +87,9 @@ export function expire(job: Counted): Outcome {
 
 function uncharged(job: Counted): number {
   return Math.max(0, job.attempt - 1);
+}
+
+/** Why a blocked job ends without running, or without running again. */
+export function skipReason(parked: boolean, up: { id: string; state: 'dead' | 'cancelled' | 'done' }): string {
+  return `${parked ? 'a child' : 'an upstream job'} ended ${up.state}: ${up.id}`;
 }

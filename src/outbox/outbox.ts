@@ -1,6 +1,6 @@
-import { checkInteger, checkName, checkOptions, describe } from '../engine/check.js';
-import { type AddOptions, resolveJob } from '../engine/options.js';
-import { encodeValue } from '../engine/payload.js';
+import { checkInteger, checkName, checkOptions, describe } from '../engine/input/check.js';
+import { type AddOptions, resolveJob } from '../engine/input/options.js';
+import { encodeValue } from '../engine/input/payload.js';
 import { CroreError } from '../errors.js';
 import type { NewJob } from '../job/job.js';
 import { encodeSpec } from '../job/spec.js';

@@ -1,5 +1,5 @@
 import { type Crore, engineOf } from '../crore.js';
-import { checkInteger, checkOptions } from '../engine/check.js';
+import { checkInteger, checkOptions } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import type { Connection } from '../store/sqlite/file/external-connection.js';

@@ -16,13 +16,17 @@ export interface OpenStoreOptions {
   library?: SqliteLibrary;
 }
 
-/** Opens the store at a URL. The clients for Redis and for a job server are loaded only when a URL needs them. */
+/** Opens the store at a URL. The clients for Redis, PostgreSQL and a job server are loaded only when a URL needs them. */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'sqlite') return openSqlite(parsed.file, options);
   if (parsed.kind === 'grpc') {
     const { openGrpc } = await import('./grpc/open.js');
     return openGrpc(url, parsed, options);
+  }
+  if (parsed.kind === 'postgres') {
+    const { openPostgres } = await import('./postgres/open.js');
+    return openPostgres(url, parsed, options);
   }
   const { openRedis } = await import('./redis/open.js');
   return openRedis(url, parsed, options);

@@ -1,4 +1,4 @@
-import type { Body, Bytes, Entry, Job, Lease, NewJob, Spec, State, Terminal } from '../job/job.js';
+import type { Body, Bytes, Entry, Job, JobRef, Lease, NewJob, Spec, State, Terminal } from '../job/job.js';
 import type { Outcome } from '../job/transitions.js';
 import type { Activity, HistoryRange, Interval } from './history.js';
 import type { RawStore } from './raw-store.js';
@@ -25,6 +25,8 @@ export interface Store {
   readonly events: EventStore;
   /** Jobs from sources, which have an order of their own. */
   readonly sources: SourceStore;
+  /** Jobs that wait for many others, which can be added over time. */
+  readonly batches: BatchStore;
   /** What happened in each queue over time; absent behind a job server, which keeps it. */
   readonly history?: HistoryStore;
   /** Direct access to raw tasks; absent behind a job server. */
@@ -32,7 +34,10 @@ export interface Store {
 
   /** Adds raw tasks at the back. False: the queue is full and none was added. */
   push(queue: string, tasks: readonly Bytes[], limits?: Capacity): Promise<boolean>;
-  /** Adds jobs. An unknown upstream job rejects the whole call with UNKNOWN_UPSTREAM. */
+  /**
+   * Adds jobs. An unknown upstream job rejects the whole call with UNKNOWN_UPSTREAM, a batch that is not open with BATCH_CLOSED or
+   * NOT_FOUND.
+   */
   add(queue: string, jobs: readonly NewJob[], limits?: Capacity): Promise<AddOutcome[]>;
   /**
    * Adds jobs through a connection that the caller opened on the same store, as part of its transaction. Absent where
@@ -92,6 +97,11 @@ export interface Store {
   update(queue: string, id: string, changes: JobChanges): Promise<State | undefined>;
   /** Removes the records of ended jobs; true where this call did it. */
   remove(queue: string, ids: readonly string[]): Promise<boolean[]>;
+  /**
+   * Moves jobs to another queue. Scheduled and ready ones keep everything but their place, dead ones are ready there with their counts reset.
+   * A job is in one of the two queues, or on its way, and never in both: a move that is interrupted is finished by a sweep of the first.
+   */
+  move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]>;
   settings(queue: string): Promise<QueueSettings>;
   /** Changes the given settings; limits are replaced as a whole. */
   configure(queue: string, settings: Partial<QueueSettings>): Promise<void>;
@@ -135,6 +145,21 @@ export interface SourceStore {
   position(queue: string, source: string): Promise<string>;
 }
 
+export interface BatchStore {
+  /**
+   * No more members can be added: the job of the batch runs when all have ended. Returns the state in which it is then; undefined if
+   * there is no such batch.
+   */
+  close(queue: string, id: string): Promise<State | undefined>;
+  /** Members that have not ended, in no particular order; a member may be on two pages. */
+  openMembers(queue: string, id: string, options: { limit: number; cursor?: string }): Promise<MemberPage>;
+}
+
+export interface MemberPage {
+  members: JobRef[];
+  cursor?: string;
+}
+
 /** The queue with the empty name has the history of all queues together. */
 export interface HistoryStore {
   /** Adds to the current interval of every range, with the number of waiting and active entries as it is now. */
@@ -148,6 +173,27 @@ export interface QueueSettings {
   /** Workers claim nothing. */
   paused: boolean;
   limits: QueueLimits;
+  /** Absent if there is none; `configure` removes it with null. */
+  breaker?: Breaker | null;
+  /** What the breaker has seen; `configure` ignores it. */
+  breakerState?: BreakerState;
+}
+
+/**
+ * After `failures` failed attempts in a row, nothing is given out for `pause` milliseconds. Then one job is: if it succeeds, the breaker
+ * closes; if it fails, or has done neither after another `pause`, it is one more job's turn. An attempt fails if its job is retried or dead;
+ * lost workers do not count. To end a pause by hand (`paused: false`) closes the breaker, too.
+ */
+export interface Breaker {
+  failures: number;
+  pause: number;
+}
+
+export interface BreakerState {
+  /** Failed attempts in a row. */
+  failed: number;
+  /** Set while the breaker is open: when it lets the next job through. */
+  until?: number;
 }
 
 /**
@@ -176,7 +222,17 @@ export interface Rate {
 export interface QueueLimits {
   concurrency?: number;
   rate?: Rate;
-  group?: { concurrency?: number; rate?: Rate };
+  group?: GroupLimits;
+}
+
+/**
+ * `ordered`: a job of a group starts only when the one that started before it has ended for good; while that one waits for its retry,
+ * the group waits. Ordered groups have no other concurrency.
+ */
+export interface GroupLimits {
+  concurrency?: number;
+  rate?: Rate;
+  ordered?: true;
 }
 
 /**
@@ -189,6 +245,12 @@ export type AddOutcome =
 export const CREATED: AddOutcome = Object.freeze({ outcome: 'created' });
 export const FULL: AddOutcome = Object.freeze({ outcome: 'full' });
 
+/**
+ * `started`: it runs, is done or cancelled. `linked`: it needs other jobs, or they need it. `taken`: the other queue has a job of this id or
+ * with its unique key, or had one and remembers the id.
+ */
+export type MoveOutcome = 'moved' | 'unknown' | 'started' | 'linked' | 'taken';
+
 /** A step of a source through its own order; positions are opaque to the store and only compared for equality. */
 export interface SourceStep {
   source: string;
@@ -197,7 +259,10 @@ export interface SourceStep {
 }
 
 export interface Claim {
-  /** `lost`: the worker has no session and must join again. */
+  /**
+   * `lost`: the worker has no session and must join again. `paused` with `nextAt`: the breaker is open, and lets the next job through
+   * then.
+   */
   status: 'ok' | 'paused' | 'lost';
   entries: Entry[];
   /** More entries are ready right now. */
@@ -321,11 +386,16 @@ export const EVENT_TYPES = [
   'done',
   'retry',
   'snoozed',
+  'parked',
   'released',
   'lost',
   'dead',
   'cancelled',
   'revived',
+  /** To another queue. */
+  'moved',
+  /** The breaker of the queue has opened or closed. */
+  'breaker',
   /** Recording had lapsed: events may be missing here. */
   'gap',
 ] as const;
@@ -336,10 +406,10 @@ export interface StoredEvent {
   /** Digits, possibly with a dash; later events have later positions. */
   position: string;
   type: EventType;
-  /** Empty for a gap. */
+  /** Empty for a gap and for the breaker. */
   id: string;
   at: number;
-  /** The number of the started attempt, the progress as JSON, or the error. */
+  /** The number of the started attempt, the progress as JSON, the error, the queue it moved to, or `open` or `closed` for the breaker. */
   info: string;
 }
 

@@ -1,6 +1,6 @@
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
-import { parseHosts, splitUrl, type UrlParts } from '../url.js';
+import { decodePart, parseHosts, splitUrl, type UrlParts } from '../url.js';
 
 /** The location of a store. Passwords stay in this object and never appear in messages: see `redact`. */
 export type StoreUrl =
@@ -19,6 +19,21 @@ export type StoreUrl =
       /** Name of the primary, for Sentinel. */
       name?: string;
       prefix: string;
+    }
+  /** What is absent comes from the PG* variables. */
+  | {
+      kind: 'postgres';
+      nodes: { host: string; port: number }[];
+      /** The directory of a unix socket. */
+      socket?: string;
+      user?: string;
+      password?: string;
+      database?: string;
+      schema: string;
+      sslmode?: string;
+      tls?: TlsFiles;
+      /** Statements are prepared once per connection; not behind a pooler that gives each transaction another one. */
+      prepare: boolean;
     };
 
 /** PEM files: the trusted certificates, and our own certificate and key. */
@@ -43,10 +58,13 @@ export function parseStoreUrl(url: string): StoreUrl {
     case 'redis+sentinel':
     case 'redis+cluster':
       return parseRedis(url, parts);
+    case 'postgres':
+    case 'postgresql':
+      return parsePostgres(url, parts);
     default:
       throw bad(
         url,
-        'is not one of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, grpc://, grpcs://',
+        'is not one of sqlite:FILE, sqlite::memory:, redis://, rediss://, redis+sentinel://, redis+cluster://, postgres://, grpc://, grpcs://',
       );
   }
 }
@@ -93,6 +111,44 @@ function parseGrpc(url: string, { scheme, user, password, hosts, path, query }: 
   }
   if (scheme === 'grpc' && query.size > 0) throw bad(url, 'has parameters for TLS: use grpcs://');
   return { kind: 'grpc', ...nodes[0]!, tls: scheme === 'grpcs' ? files : undefined, token: password || undefined };
+}
+
+export const DEFAULT_PORT = Number(process.env.PGPORT) || 5432;
+const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'];
+const SSL_FILES: Record<string, keyof TlsFiles> = { sslrootcert: 'ca', sslcert: 'cert', sslkey: 'key' };
+const PG_PARAMETERS = 'schema, host, sslmode, sslrootcert, sslcert, sslkey, prepare';
+
+/** `postgres://[USER[:PASSWORD]@][HOST[:PORT]][/DATABASE]?schema=crore`. */
+function parsePostgres(url: string, { user, password, hosts, path, query }: UrlParts): StoreUrl {
+  const [database, ...rest] = path.slice(1).split('/');
+  if (rest.length > 0) throw bad(url, 'names more than a database');
+  const result: Extract<StoreUrl, { kind: 'postgres' }> = {
+    kind: 'postgres',
+    nodes: hosts === '' ? [] : parseNodes(hosts, DEFAULT_PORT, url),
+    user: user || undefined,
+    password: password || undefined,
+    database: decodePart(database!, (why) => bad(url, why)) || undefined,
+    schema: 'crore',
+    prepare: true,
+  };
+  for (const [key, value] of query) {
+    if (key === 'schema') result.schema = checkSchema(value, url);
+    else if (key === 'host' && value.startsWith('/')) result.socket = value;
+    else if (key === 'host') result.nodes = parseNodes(value, DEFAULT_PORT, url);
+    else if (key === 'sslmode' && SSL_MODES.includes(value)) result.sslmode = value;
+    else if (key === 'sslmode') throw bad(url, `has an unknown sslmode (known: ${SSL_MODES.join(', ')})`);
+    else if (key === 'prepare' && /^(true|false|0|1)$/.test(value)) result.prepare = value === 'true' || value === '1';
+    else if (SSL_FILES[key]) result.tls = { ...result.tls, [SSL_FILES[key]]: value };
+    else throw bad(url, `has an unknown or bad parameter '${key}' (known: ${PG_PARAMETERS})`);
+  }
+  return result;
+}
+
+/** The server would cut off a longer name, and reserves those with pg_. */
+function checkSchema(name: string, url: string): string {
+  if (name === '' || Buffer.byteLength(name) > 63 || name.includes('\0') || name.startsWith('pg_'))
+    throw bad(url, 'has a bad schema: it needs 1 to 63 bytes, and must not begin with pg_');
+  return name;
 }
 
 function parseNodes(hosts: string, defaultPort: number, url: string): { host: string; port: number }[] {

@@ -1,9 +1,9 @@
 import { Crore, engineOf } from '../crore.js';
-import { checkInteger, checkOneOf, checkOptions, describe } from '../engine/check.js';
+import { checkInteger, checkOneOf, checkOptions, describe } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
-import type { JobView } from '../handle.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import { STATES, type State } from '../job/job.js';
+import type { JobView } from '../queue/handle.js';
 import { openStore } from '../store/open.js';
 import type { Counts, Store, WorkerInfo } from '../store/store.js';
 import type { Worker } from '../worker/worker.js';
@@ -121,7 +121,7 @@ export class Testing {
    * Kills a worker as with kill -9, at once or at its next such step: nothing of it reaches the store any more, and its jobs stay
    * leased until `advance` has passed the end of its lease. Resolves when it is dead; with false if the kit was closed before.
    */
-  kill<T>(worker: Worker<T>, options: KillOptions = {}): Promise<boolean> {
+  kill<T, C>(worker: Worker<T, C>, options: KillOptions = {}): Promise<boolean> {
     this.#checkOpen();
     checkOptions(options, ['at'], 'kill');
     const id = (worker as { id?: unknown } | undefined)?.id;

@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import { checkName } from '../engine/check.js';
+import { checkName } from '../engine/input/check.js';
 import type { CompletedTask, TaskEvent } from '../store/raw-store.js';
 import { workerOf } from './names.js';
 import type { StoreConnection } from './store-connection.js';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { checkInteger, checkName, checkOptions, describe } from '../engine/check.js';
+import { checkInteger, checkName, checkOptions, describe } from '../engine/input/check.js';
 import type { SweepPolicy } from '../engine/maintenance.js';
 import { CroreError } from '../errors.js';
 import { redactUrl } from '../redact.js';
@@ -181,9 +181,9 @@ function checkPrefix(prefix: unknown): void {
 function openerOfUrl(url: string, prefix: string | undefined, timeout: number): () => Promise<RawTaskStore> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'grpc')
-    throw new CroreError('BAD_URL', `Worqr needs a sqlite: or redis: store, not '${redactUrl(url)}'`);
+    throw new CroreError('BAD_URL', `Worqr needs a sqlite:, redis: or postgres: store, not '${redactUrl(url)}'`);
   const open = (full: string) => openStore(full, { timeout }) as Promise<RawTaskStore>;
-  if (parsed.kind === 'sqlite') return () => open(url);
+  if (parsed.kind !== 'redis') return () => open(url);
   const chosen = /[?&]prefix=/.test(url) ? parsed.prefix : undefined;
   if (chosen !== undefined && prefix !== undefined && chosen !== prefix) {
     const text = `the URL '${redactUrl(url)}' and redisKeyPrefix '${prefix}' name different prefixes`;

@@ -1,5 +1,5 @@
-import { describe } from '../engine/check.js';
-import { checkSize, encodeValue } from '../engine/payload.js';
+import { describe } from '../engine/input/check.js';
+import { checkSize, encodeValue } from '../engine/input/payload.js';
 import { CroreError } from '../errors.js';
 import type { Bytes } from '../job/job.js';
 import { MAX_GROUP } from '../store/raw-store.js';

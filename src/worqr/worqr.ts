@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { checkName } from '../engine/check.js';
+import { checkName } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import type { Bytes } from '../job/job.js';
 import { EventBridge } from './event-bridge.js';

@@ -25,17 +25,55 @@ describe.each(STORES)('limits and events on %s', (_name, fresh) => {
     expect(await line.json('queue', 'limits', name, '--group-rate', '5/1s')).toEqual([
       { queue: name, group: { rate: { count: 5, per: 1_000 } } },
     ]);
+    expect((await line.run(['queue', 'limits', name, '--group-ordered'])).out).toBe(`${name}  in order per group\n`);
+    expect(await queue.limits()).toEqual({ group: { ordered: true } });
     await line.json('queue', 'limits', name, '--none');
     expect(await queue.limits()).toEqual({});
   });
 
+  it('queue breaker: shows, sets and removes the breaker of a queue', async () => {
+    await queue.push('x');
+    expect((await line.run(['queue', 'breaker', name])).out).toBe(`${name}  no breaker\n`);
+    const set = await line.run(['queue', 'breaker', name, '--failures', '20', '--pause', '1m']);
+    expect(set.out).toBe(`${name}  after 20 failures in a row, nothing for 1m; closed, 0 failed\n`);
+    expect(await line.json('queue', 'breaker', name)).toEqual([
+      { queue: name, failures: 20, pause: 60_000, failed: 0, isOpen: false },
+    ]);
+    expect(await line.json('queue', 'ls', name)).toMatchObject([{ queue: name, breakerOpen: false }]);
+    await line.json('queue', 'breaker', name, '--none');
+    expect(await queue.breaker()).toBeUndefined();
+  });
+
+  it('job move: moves jobs by id and by filter, and says which were not', async () => {
+    await queue.addMany([1, 2, 3].map((n) => ({ payload: n, id: `m${n}` })));
+    const to = `${name}-other`;
+    const { code, out, err } = await line.run(['job', 'move', name, 'm1', 'never', '--to', to]);
+    expect({ code, out }).toEqual({ code: 1, out: 'm1  moved\n' });
+    expect(err).toContain("there is no job 'never'");
+    expect(await line.json('job', 'move', name, '--to', to, '--state', 'ready', '--match', '2')).toEqual([
+      { queue: name, to, moved: 1 },
+    ]);
+    expect((await line.run(['job', 'move', name, '--to', to, '--all'])).out).toBe('1 moved\n');
+  });
+
   it.each([
+    [['job', 'move', 'mails', 'x'], 'give the other queue with --to'],
+    [['job', 'move', 'mails', 'x', '--to', 'mails'], "already in queue 'mails'"],
+    [['job', 'move', 'mails', '--to', 'other'], 'no jobs selected'],
+    [['job', 'move', 'mails', '--to', 'other', '--state', 'done'], '--state'],
+    [['queue', 'breaker', 'mails', '--failures', '3'], 'a breaker needs --failures and --pause'],
+    [['queue', 'breaker', 'mails', '--failures', '0', '--pause', '1m'], '--failures must be a whole number'],
+    [['queue', 'breaker', 'mails', '--none', '--pause', '1m'], 'give --none or a breaker, not both'],
     [['queue', 'limits', 'mails', '--rate', '100'], "--rate must be a rate such as 100/1m, not '100'"],
     [['queue', 'limits', 'mails', '--rate', '100/0s'], "--rate must be a rate such as 100/1m, not '100/0s'"],
     [['queue', 'limits', 'mails', '--rate', '0/1s'], '--rate must be a whole number'],
     [
       ['queue', 'limits', 'mails', '--concurrency', 'few'],
       "--concurrency must be a whole number, 1 to 1000000, not 'few'",
+    ],
+    [
+      ['queue', 'limits', 'mails', '--group-ordered', '--group-concurrency', '2'],
+      'give --group-ordered or --group-concurrency, not both',
     ],
     [['queue', 'limits', 'mails', '--none', '--concurrency', '3'], 'give --none or limits, not both'],
     [['events', 'mails', '--only', 'done,gone'], "--only: unknown event type 'gone'"],

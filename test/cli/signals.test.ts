@@ -32,7 +32,7 @@ describe.each(STORES)('how a child of crore work ends on %s', (storeName, fresh)
   it('SIGTERM to the worker: children get SIGTERM, then SIGKILL; their jobs lose no attempt', async () => {
     await queue.addMany(['good', 'bad'].map((id) => ({ payload: id, id })));
     const body = `case {} in good) trap 'exit 0' TERM;; bad) trap '' TERM;; esac; echo pid $$; while :; do sleep 0.05; done`;
-    const running = work(['-j', '2', '--grace', '300ms', '--', 'sh', '-c', body]);
+    const running = work(['-j', '2', '--grace', '2s', '--', 'sh', '-c', body]);
     await until('both to run', () => pidsIn(running.written.out).length === 2);
     running.signal('SIGTERM');
     const { code, err } = await running.ended;
@@ -159,7 +159,11 @@ describe.each(STORES)('how a child of crore work ends on %s', (storeName, fresh)
     await queue.add('x', { id: 'x' });
     const running = work(['--', 'sh', '-c', stays()]);
     const pids = await tree(running);
-    const stopped = () => pids.every((pid) => processes().some((each) => each.pid === pid && each.state === 'T'));
+    const all = (state: string) =>
+      pids.every((pid) => processes().some((each) => each.pid === pid && each.state === state));
+    const stopped = () => all('T');
+    // A shell that is stopped while it starts a program shows D instead of T.
+    await until('both shells to wait for their sleep', () => all('S'));
     const picture = () =>
       JSON.stringify(
         processes().filter(({ pid, group }) => pid === running.pid || pids.includes(pid) || pids.includes(group)),

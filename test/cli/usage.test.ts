@@ -208,7 +208,7 @@ describe('colours', () => {
   });
 });
 
-const OURS = ['push', 'work', 'wait', 'job', 'dead', 'queue', 'events', 'worker', 'schedule'];
+const OURS = ['push', 'work', 'wait', 'job', 'batch', 'dead', 'queue', 'events', 'worker', 'schedule'];
 
 describe('help', () => {
   it('of every command and subcommand includes examples', async () => {

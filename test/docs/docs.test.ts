@@ -102,7 +102,16 @@ describe('the documentation matches the code', () => {
     });
     rmSync(dir, { recursive: true });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    for (const line of ["[ 'poll → polls', 'report → reports' ]", 'replaced', 'done mails', '1 2 1', '341332933'])
+    for (const line of [
+      "[ 'poll → polls', 'report → reports' ]",
+      'replaced',
+      'done mails',
+      '1 2 1',
+      '341332933',
+      'a row needs a name',
+      "{ tenant: '7' }",
+      'not negative',
+    ])
       expect(stdout).toContain(line);
   });
 
@@ -140,6 +149,7 @@ describe('the structure of the source', () => {
     'testing',
     'outbox',
     '.',
+    'queue',
     'ring',
     'pool',
     'process',
@@ -185,8 +195,7 @@ describe('the structure of the source', () => {
 
   it('only the command line ends the process or handles signals', () => {
     // The last ones are the main programs of separate processes and threads.
-    const owners =
-      /^(cli\/|ring\/(command|w8y)\.ts|flow\/executors\/function-process\.ts|pool\/handler-(process|thread)\.ts)/;
+    const owners = /^(cli\/|ring\/(command|w8y)\.ts|pool\/(host-process|handlers\/handler-thread)\.ts)/;
     const guilty = files.filter(
       (file) =>
         !owners.test(file) && /process\.(exit\(|on\(|once\()/.test(readFileSync(join(root, 'src', file), 'utf8')),

@@ -242,6 +242,17 @@ describe('crore.v1: limits and schedules', () => {
     await expect(client.putSchedule({ schedule: { name: 'x', queue: 'q', definition: '{}' } })).rejects.toThrow('read');
   });
 
+  it('sets and returns the breaker of a queue', async () => {
+    const { client, store } = await serve();
+    expect((await client.getBreaker({ queue: 'q' })).breaker).toBeUndefined();
+    await client.setBreaker({ queue: 'q', breaker: { failures: 20n, pause: { seconds: 60n } } });
+    expect((await store.settings('q')).breaker).toEqual({ failures: 20, pause: 60_000 });
+    expect(await client.getBreaker({ queue: 'q' })).toMatchObject({ breaker: { failures: 20n }, failed: 0n });
+    await expect(client.setBreaker({ queue: 'q', breaker: { failures: 1n } })).rejects.toThrow('breaker.pause');
+    await client.setBreaker({ queue: 'q' });
+    expect((await store.settings('q')).breaker).toBeUndefined();
+  });
+
   it('sets and returns the limits of a queue', async () => {
     const { client, store } = await serve();
     const limits = {
@@ -255,6 +266,9 @@ describe('crore.v1: limits and schedules', () => {
       group: { concurrency: 2 },
     });
     expect((await client.getLimits({ queue: 'q' })).limits).toMatchObject({ group: { concurrency: 2n } });
+    await client.setLimits({ queue: 'q', limits: { group: { ordered: true } } });
+    expect((await store.settings('q')).limits).toEqual({ group: { ordered: true } });
+    expect((await client.getLimits({ queue: 'q' })).limits).toMatchObject({ group: { ordered: true } });
   });
 });
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { ALL_STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-describe.each(STORES)('changing jobs on %s', (_name, fresh) => {
+describe.each(ALL_STORES)('changing jobs on %s', (_name, fresh) => {
   let store: TestStore;
   let crore: Crore;
   beforeAll(async () => {

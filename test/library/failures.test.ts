@@ -1,6 +1,9 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, inject, it } from 'vitest';
+import { FailureLog } from '../../dist/engine/logging/failure-log.js';
 import { type ActiveJob, type Crore, type CroreError, open, type Settled } from '../../dist/index.js';
+import { DEFAULT_SPEC } from '../../dist/job/spec.js';
+import { lose } from '../../dist/job/transitions.js';
 import { deferred, until } from '../support/wait.js';
 
 const URLS: [string, () => string][] = [
@@ -85,6 +88,17 @@ describe.each(URLS)('what becomes of failures on %s', (name, url) => {
     await until('all are dead', async () => (await queue.count()).dead === 301);
     await until('the rest is counted', () => logged.some(([, , message]) => / more attempts failed$/.test(message)));
     expect(logged.length).toBeLessThan(100);
+  });
+
+  it('a logger is told that a job whose worker was lost is back in the queue', async () => {
+    const log = new FailureLog({ warn: (_fields, text) => void texts.push(text), error: () => {} });
+    const texts: string[] = [];
+    const spec = { ...DEFAULT_SPEC, attempts: 3 };
+    const outcome = lose({ attempt: 1, crashes: 0, spec }, 3, 'w1');
+    const lease = { worker: 'w1', token: 't', id: 'one' };
+    log.settled('log', { id: 'one', attempt: 1, spec }, { lease, outcome, spec, priority: 0, attempt: '{}' });
+    log.close();
+    expect(texts).toEqual(["job 'one' of queue 'log': worker lost, back in the queue: worker w1 was lost (crash 1)"]);
   });
 
   it('close() aborts signals at the beginning, says that it is a shutdown, and waits for what is saved then', async () => {

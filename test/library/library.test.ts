@@ -6,6 +6,7 @@ import { deferred, until } from '../support/wait.js';
 const URLS: [string, () => string][] = [
   ['sqlite memory', () => 'sqlite::memory:'],
   ['redis', () => `${inject('redisUrl')}?prefix=library`],
+  ['postgres', () => `${inject('postgresUrl')}?schema=library`],
 ];
 
 describe.each(URLS)('the library on %s', (_name, url) => {

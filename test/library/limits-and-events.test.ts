@@ -86,6 +86,9 @@ describe.each([
       ['setLimits', [{ rate: { count: 1 } }], 'per'],
       ['setLimits', [{ group: { rate: { count: 1.5, per: '1s' } } }], 'limits.group.rate.count'],
       ['setLimits', [{ concurency: 1 }], 'concurency'],
+      ['setLimits', [{ ordered: true }], 'ordered'],
+      ['setLimits', [{ group: { ordered: 'yes' } }], 'limits.group.ordered'],
+      ['setLimits', [{ group: { ordered: true, concurrency: 2 } }], 'limits.group'],
       ['events', [{ after: 'yesterday' }], 'after'],
       ['events', [{ types: ['finished'] }], 'types'],
       ['add', [1, { group: '' }], 'group'],
@@ -146,6 +149,32 @@ describe.each([
       for (const worker of workers) await worker.end();
       expect(most).toBeLessThanOrEqual(4);
       expect(busiest).toBe(1);
+    });
+
+    it('keep ordered groups in order through failures, snoozes and a worker killed with -9', async () => {
+      const queue = fresh<number>();
+      await queue.setLimits({ group: { ordered: true } });
+      expect(await queue.limits()).toEqual({ group: { ordered: true } });
+      const session = { lease: 600, heartbeat: 100, sweep: 100, concurrency: 8, maxCrashes: 20 };
+      const killed = await startWorker({ url: url(), queue: queue.name, take: 60_000, options: session });
+      const jobs = Array.from({ length: 24 }, (_x, i) => ({ payload: i, group: `g${i % 4}`, backoff: 10 }));
+      await queue.addMany(jobs);
+      await until('each group has a job in hand', async () => (await queue.count()).active === 4);
+      await killed.end('SIGKILL');
+      const ended = new Map<number, number[]>();
+      queue.work(
+        async (job) => {
+          const mine = ended.get(job.payload % 4) ?? [];
+          ended.set(job.payload % 4, mine);
+          if (job.attempt === 1 && job.payload % 3 === 0) throw new Error('once more');
+          if (job.attempt === 1 && job.payload % 3 === 1 && Math.random() < 0.5) return job.snooze(5);
+          mine.push(job.payload);
+          return undefined;
+        },
+        { ...session },
+      );
+      await until('all jobs are done', async () => (await queue.count()).done === 24, { within: 60_000 });
+      for (const group of ended.values()) expect(group).toEqual([...group].sort((a, b) => a - b));
     });
 
     it('prevent one busy group from starving the others', async () => {

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { open } from '../../dist/index.js';
-import { STORES } from '../support/stores.js';
+import { ALL_STORES } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 const program = fileURLToPath(new URL('../support/programs/failing-worker.mjs', import.meta.url));
 const JOBS = 2_000;
 
-describe.each(STORES)('several busy processes on one queue, on %s', (_name, fresh) => {
+describe.each(ALL_STORES)('several busy processes on one queue, on %s', (_name, fresh) => {
   it('run each attempt of a job once while others add and retry jobs all the time', async () => {
     const store = await fresh();
     const crore = await open(store.url, { logger: false });

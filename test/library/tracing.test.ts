@@ -46,6 +46,27 @@ describe('traces', () => {
     expect((await handle.get())!.headers.traceparent).toContain(producer!.spanContext().traceId);
   });
 
+  it('a batch is one span with a link for each of its jobs', async () => {
+    exporter.reset();
+    await using crore = await open('sqlite::memory:', { logger: false });
+    const queue = crore.queue<number>('batched');
+    const handles = [await queue.add(1), await queue.add(2)];
+    let inner: string | undefined;
+    const look = () => {
+      inner = trace.getActiveSpan()?.spanContext().spanId;
+    };
+    queue.workBatch(look, { size: 2 });
+    for (const handle of handles) await handle.finished({ timeout: '10s' });
+    const [first, second, batch, ...more] = exporter.getFinishedSpans();
+    expect(more).toEqual([]);
+    expect(batch).toMatchObject({ name: 'process batched', kind: SpanKind.CONSUMER });
+    expect(batch!.attributes['messaging.batch.message_count']).toBe(2);
+    expect(batch!.links.map(({ context: { spanId } }) => spanId)).toEqual(
+      [first, second].map((span) => span!.spanContext().spanId),
+    );
+    expect(inner, 'the handler runs within its span').toBe(batch!.spanContext().spanId);
+  });
+
   it('go on through HTTP and gRPC: a call with a context gives it to its jobs', async () => {
     const server = await startServer({ grace: 100 });
     try {

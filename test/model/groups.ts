@@ -9,6 +9,8 @@ interface Group<J> {
   started: number;
   shelf: 'none' | 'turns' | 'full' | 'rested';
   rests: number;
+  /** In an ordered group: the job that has started, has not ended, and waits to go on. */
+  held?: J;
 }
 
 /** The part of the model for limits: the rotation of groups, and how much the limits allow. */
@@ -67,7 +69,21 @@ export class Groups<J extends Job> {
     this.#groups.set(name, group);
     const behind = group.line.findIndex((one) => (front ? one.priority <= job.priority : one.priority < job.priority));
     group.line.splice(behind < 0 ? group.line.length : behind, 0, job);
-    if (group.shelf === 'none') this.#seat(name);
+    if (group.shelf === 'none' || (group.shelf === 'full' && group.held === job)) this.#seat(name);
+  }
+
+  /** A job that has started waits again. */
+  hold(job: J): void {
+    const group = this.#of(job);
+    if (group && this.limits.group?.ordered) group.held ??= job;
+  }
+
+  /** A waiting job has ended. */
+  letGo(job: J): void {
+    const group = this.#of(job);
+    if (group?.held !== job) return;
+    group.held = undefined;
+    if (group.shelf === 'full') this.#seat(job.spec.group!);
   }
 
   withdraw(job: J): void {
@@ -81,7 +97,10 @@ export class Groups<J extends Job> {
       const name = this.#turns.shift()!;
       const group = this.#groups.get(name)!;
       if (this.#shelfOf(group) === 'turns') {
-        out.push(group.line.shift()!);
+        const job = group.held ?? group.line[0]!;
+        group.held = undefined;
+        group.line = group.line.filter((one) => one !== job);
+        out.push(job);
         const [opened, started] = this.#windowOf(group);
         Object.assign(group, { holds: group.holds + 1, opened, started: started + 1 });
       }
@@ -116,8 +135,9 @@ export class Groups<J extends Job> {
   }
 
   #shelfOf(group: Group<J>): Group<J>['shelf'] {
-    const { concurrency, rate } = this.limits.group ?? {};
+    const { concurrency, rate, ordered } = this.limits.group ?? {};
     if (group.line.length === 0) return 'none';
+    if (ordered && (group.holds > 0 || (group.held && !group.line.includes(group.held)))) return 'full';
     if (concurrency !== undefined && group.holds >= concurrency) return 'full';
     if (rate && this.#windowOf(group)[1] >= rate.count) return 'rested';
     return 'turns';

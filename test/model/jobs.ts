@@ -73,6 +73,10 @@ export async function inQueue(sides: Sides, step: JobStep): Promise<void> {
       model.setLimits(step.limits);
       await sides.each((store) => store.configure(queue, { limits: step.limits }));
       return;
+    case 'breaker':
+      model.breaker.configure(step.breaker);
+      await sides.each((store) => store.configure(queue, { breaker: step.breaker }));
+      return;
     case 'pause':
       model.pause(step.paused);
       await sides.each((store) => store.configure(queue, { paused: step.paused }));

@@ -5,11 +5,27 @@ import type { Store } from '../../dist/store/store.js';
 import { SideBySide } from './side-by-side.js';
 import { anyLimits, anyStep } from './steps.js';
 
-/** More runs, or a run with a printed seed: CRORE_MODEL_RUNS=2000 CRORE_MODEL_SEED=42 npx vitest run test/model */
+/**
+ * The suite runs the same histories everywhere. Others: CRORE_MODEL_SEED=random CRORE_MODEL_RUNS=2000 npx vitest run test/model, or with a
+ * printed seed.
+ */
 const numRuns = Number(process.env.CRORE_MODEL_RUNS ?? 200);
-const seed = process.env.CRORE_MODEL_SEED === undefined ? undefined : Number(process.env.CRORE_MODEL_SEED);
+const wanted = process.env.CRORE_MODEL_SEED ?? '42';
+const seed = wanted === 'random' ? undefined : Number(wanted);
 
-describe('the stores and the model agree', () => {
+/** A step on PostgreSQL takes several times as long. */
+const STORES = [
+  { names: ['sqlite', 'redis'], runs: numRuns },
+  { names: ['postgres'], runs: Math.ceil(numRuns / 8) },
+];
+
+const openOne = (name: string, options: { timeout: number; clock: () => number }): Promise<Store> => {
+  if (name === 'sqlite') return openStore('sqlite::memory:', options);
+  if (name === 'redis') return openStore(`${inject('redisUrl')}?prefix=model`, options);
+  return openStore(`${inject('postgresUrl')}?schema=model`, options);
+};
+
+describe.each(STORES)('$names and the model agree', ({ names, runs }) => {
   let driver: SideBySide;
   let stores: Store[];
   let queues = 0;
@@ -17,10 +33,7 @@ describe('the stores and the model agree', () => {
   beforeAll(async () => {
     const clock = () => driver.now;
     const options = { timeout: 10_000, clock };
-    stores = [
-      await openStore('sqlite::memory:', options),
-      await openStore(`${inject('redisUrl')}?prefix=model`, options),
-    ];
+    stores = await Promise.all(names.map((name) => openOne(name, options)));
   });
   afterAll(async () => {
     for (const store of stores) await store.close();
@@ -43,9 +56,9 @@ describe('the stores and the model agree', () => {
             await driver.drain();
           },
         ),
-        { numRuns, seed, endOnFailure: false },
+        { numRuns: runs, seed, endOnFailure: process.env.CRORE_MODEL_SHRINK === 'off' },
       );
     },
-    numRuns * 3_000,
+    runs * 3_000,
   );
 });

@@ -20,6 +20,7 @@ import type {
   SweepOptions,
   WorkerSession,
 } from '../../dist/store/store.js';
+import { BreakerModel } from './breaker.js';
 import { EventLog, endOf } from './event-log.js';
 import { Groups } from './groups.js';
 import { Lines, Tasks } from './queue-model.js';
@@ -60,6 +61,7 @@ export class Model {
   #swept: number | undefined;
   readonly #marks = new Map<string, string>();
   readonly log: EventLog;
+  readonly breaker: BreakerModel;
   readonly schedules: ScheduleModel;
 
   constructor(
@@ -68,6 +70,7 @@ export class Model {
   ) {
     this.#groups = new Groups(clock);
     this.log = new EventLog(clock);
+    this.breaker = new BreakerModel(clock, this.log);
     this.schedules = new ScheduleModel(clock, (jobs) => void this.add(jobs));
   }
 
@@ -175,13 +178,17 @@ export class Model {
     if (deadline === undefined || deadline < 0) return { status: 'lost', ...nothing };
     this.#sessions.set(worker, Math.max(deadline, this.clock() + lease));
     if (this.#paused) return { status: 'paused', ...nothing };
+    const { openUntil, single } = this.breaker;
+    if (openUntil !== undefined) return { status: 'paused', ...nothing, nextAt: openUntil };
     this.#promote();
-    const { most, opens } = this.#groups.leaves(n, this.#held.length);
+    const { most, opens } = this.#groups.leaves(single ? 1 : n, this.#held.length);
     this.#groups.reopen();
     const taken = most > 0 ? this.#take(most) : [];
     this.#groups.start(taken.length);
     const entries = taken.map((entry) => this.#lease(entry, worker));
     this.#groups.tidy();
+    if (single && entries.length > 0)
+      return { status: 'ok', entries, more: false, nextAt: this.breaker.letThrough(entries[0]!.lease.token) };
     const waits = this.tasks.length + this.#lines.size > 0 || this.#groups.waiting;
     const spent = taken.length === most && (most < n || opens !== undefined);
     const times = [this.#nextAt(), waits && spent ? opens : undefined, ...this.#groups.rests].filter(
@@ -229,7 +236,8 @@ export class Model {
     return { lease, job: { ...job } };
   }
 
-  settle(settlements: readonly Settlement[]): boolean[] {
+  /** Tasks that are finished by hand do not count for the breaker. */
+  settle(settlements: readonly Settlement[], byHand = false): boolean[] {
     const fronts: { held: Held; settlement: Settlement }[] = [];
     const ended: Record_[] = [];
     const freed: Record_[] = [];
@@ -256,6 +264,7 @@ export class Model {
         };
         this.#jobs.set(record.id, job);
       }
+      if (!byHand) this.breaker.settled(move, held!.lease.token);
       if (job) {
         this.log.tell(...endOf(job.id, move));
         this.#reserved.delete(job.id);
@@ -263,6 +272,7 @@ export class Model {
         job.crashes = move.crashes;
         if (move.to === 'scheduled') {
           this.#to(job, 'scheduled');
+          this.#groups.hold(job);
           job.runAt = this.clock() + move.delay;
         } else if (move.to !== 'ready') {
           this.#to(job, move.to);
@@ -273,11 +283,14 @@ export class Model {
       if (move.to === 'ready') fronts.push({ held: { ...held!, entry: { ...held!.entry, job } }, settlement });
       return true;
     });
+    this.breaker.tell();
     for (const job of freed) this.#groups.release(job);
     fronts.sort((a, b) => b.held.seq - a.held.seq);
     for (const { held } of fronts) {
-      if (held.entry.job) this.#enqueue(held.entry.job, true);
-      else this.tasks.giveBack(held.entry.task!);
+      if (held.entry.job) {
+        this.#groups.hold(held.entry.job);
+        this.#enqueue(held.entry.job, true);
+      } else this.tasks.giveBack(held.entry.task!);
     }
     this.#tell(ended);
     return applied;
@@ -343,6 +356,7 @@ export class Model {
     if (!job) return false;
     const waits = (job.state === 'scheduled' || job.state === 'ready') && job.attempt > 0;
     if (job.state !== 'active' && !waits) return false;
+    this.breaker.succeeded(this.#held.find((held) => held.entry.job === job)?.lease.token);
     this.#endAnywhere(job, 'done');
     return true;
   }
@@ -351,10 +365,12 @@ export class Model {
     this.#lines.withdraw(job);
     this.#groups.withdraw(job);
     if (job.state === 'active') this.#groups.release(job);
+    else this.#groups.letGo(job);
     this.#held = this.#held.filter((held) => held.entry.job !== job);
     this.#reserved.delete(job.id);
     this.#to(job, state);
     this.log.tell(state, job.id);
+    this.breaker.tell();
     this.#unlockAtEnd(job);
     this.#tell([job]);
   }
@@ -394,6 +410,9 @@ export class Model {
 
   pause(paused: boolean): void {
     this.#paused = paused;
+    if (paused) return;
+    this.breaker.close();
+    this.breaker.tell();
   }
 
   get(id: string): Job | undefined {

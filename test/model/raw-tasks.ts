@@ -56,6 +56,6 @@ async function finishOne(sides: Sides, leased: Entry[] | undefined): Promise<voi
   const first = leased?.[0];
   if (!first?.task) return;
   const move = finish({ attempt: 1, crashes: 0, spec: DEFAULT_SPEC });
-  const wanted = sides.model.settle([{ lease: first.lease, outcome: move, spec: DEFAULT_SPEC, priority: 0 }]);
+  const wanted = sides.model.settle([{ lease: first.lease, outcome: move, spec: DEFAULT_SPEC, priority: 0 }], true);
   await sides.agree(wanted, (store, i) => store.raw!.finish(sides.queue, [{ token: leased![i + 1]!.lease.token }]));
 }

@@ -80,16 +80,19 @@ export class SideBySide {
     const after = `after ${JSON.stringify(step)}`;
     const wanted = {
       counts: model.count(),
+      breaker: [model.breaker.set, model.breaker.state],
       tasks: model.tasks.texts,
       jobs: [...ids].map((id) => picture(model.get(id))),
     };
     const seen = await this.#sides.each(async (store) => {
-      const [counts, tasks, jobs] = await Promise.all([
+      const [counts, tasks, jobs, settings] = await Promise.all([
         store.count(queue),
         store.raw!.tasks(queue),
         store.get(queue, [...ids]),
+        store.settings(queue),
       ]);
-      return { counts, tasks: tasks.map((task) => Buffer.from(task).toString()), jobs: jobs.map(picture) };
+      const breaker = [settings.breaker, settings.breakerState];
+      return { counts, breaker, tasks: tasks.map((task) => Buffer.from(task).toString()), jobs: jobs.map(picture) };
     });
     for (const one of seen) expect(one, after).toEqual(wanted);
   }

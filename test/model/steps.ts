@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { QueueLimits } from '../../dist/store/store.js';
+import type { Breaker, QueueLimits } from '../../dist/store/store.js';
 
 /** One step of a history. Numbers select among what exists, so that every sequence is valid. */
 export type Step = JobStep | TaskStep | ScheduleStep | EventStep | SourceStepPlan;
@@ -32,6 +32,7 @@ export type JobStep =
   | { do: 'rerun'; which: number }
   | { do: 'update'; which: number; priority?: number; delay?: number; payload?: number }
   | { do: 'limits'; limits: QueueLimits }
+  | { do: 'breaker'; breaker: Breaker | null }
   | { do: 'pause'; paused: boolean };
 
 /** Raw tasks claimed by hand. */
@@ -106,6 +107,14 @@ const jobSteps = [
     payload: fc.constantFrom(undefined, 1, 2),
   }),
   step(1, 'remove', { id }),
+  step(1, 'breaker', {
+    breaker: fc.constantFrom(
+      null,
+      { failures: 1, pause: 60 },
+      { failures: 2, pause: 200 },
+      { failures: 3, pause: 600 },
+    ),
+  }),
   step(1, 'pause', { paused: fc.boolean() }),
 ];
 const taskSteps = [
@@ -141,7 +150,10 @@ export const anyStep = fc.oneof(...jobSteps, ...taskSteps, ...scheduleSteps, ...
 const rate = fc.constantFrom({ count: 2, per: 100 }, { count: 3, per: 600 }, undefined, undefined);
 const concurrency = fc.constantFrom(1, 2, 4, undefined, undefined, undefined);
 const part = fc.record({ concurrency, rate }).map(drop);
-export const anyLimits = fc.record({ concurrency, rate, group: part }).map(drop) as fc.Arbitrary<QueueLimits>;
+const ordered = fc.record({ ordered: fc.constant(true as const), rate }).map(drop);
+export const anyLimits = fc
+  .record({ concurrency, rate, group: fc.oneof(part, ordered) })
+  .map(drop) as fc.Arbitrary<QueueLimits>;
 
 function drop<T extends object>(value: T): Partial<T> {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as Partial<T>;

@@ -38,6 +38,13 @@ const STORES: StoreUnderTest[] = [
     },
   },
   {
+    name: 'postgres',
+    open: async (clock) => {
+      const store = await openStore(`${inject('postgresUrl')}?schema=conformance`, { timeout, clock });
+      return { store, close: () => store.close() };
+    },
+  },
+  {
     name: 'redis cluster',
     open: async (clock) => {
       const cluster = await startCluster();

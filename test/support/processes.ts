@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { isAbsolute } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { until } from './wait.js';
@@ -10,9 +11,9 @@ export class Program {
   readonly child: ChildProcess;
   #errors = '';
 
-  /** `within`: a command that runs the given one. */
+  /** `name`: of a program beside this file, or a path. `within`: a command that runs the given one. */
   constructor(name: string, setup: unknown, within: string[] = []) {
-    const file = fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
+    const file = isAbsolute(name) ? name : fileURLToPath(new URL(`./programs/${name}.mjs`, import.meta.url));
     const [command, ...args] = [...within, process.execPath, file, JSON.stringify(setup)];
     this.child = spawn(command!, args, { stdio: ['pipe', 'pipe', 'pipe'] });
     createInterface({ input: this.child.stdout! }).on('line', (line) => this.lines.push(line));
@@ -66,6 +67,12 @@ export class Program {
 export function withSkew(ms: number): string[] {
   const file = fileURLToPath(new URL('./programs/skew.mjs', import.meta.url));
   return ['env', `CRORE_TEST_SKEW=${ms}`, `NODE_OPTIONS=--import=${file}`];
+}
+
+/** A command that runs another one whose threads start late. */
+export function withLateThreads(ms: number): string[] {
+  const file = fileURLToPath(new URL('./programs/late-threads.mjs', import.meta.url));
+  return ['env', `CRORE_TEST_LATE=${ms}`, `NODE_OPTIONS=--import=${file}`];
 }
 
 /** Starts a worker process and waits until it is ready. */

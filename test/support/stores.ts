@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import postgres from 'postgres';
+import { inject } from 'vitest';
 import { RedisServer } from './redis.js';
 
 /** A separate store for a test that breaks things. */
@@ -28,3 +31,18 @@ export const STORES: [string, () => Promise<TestStore>][] = [
   ['sqlite', freshSqlite],
   ['redis', freshRedis],
 ];
+
+/** Drops its schema at the end; the server is that of all test files. */
+export async function freshPostgres(): Promise<TestStore> {
+  const server = inject('postgresUrl');
+  const schema = `test_${randomUUID().slice(0, 8)}`;
+  const stop = async () => {
+    const sql = postgres(server, { max: 1, onnotice: () => {} });
+    await sql`drop schema if exists ${sql(schema)} cascade`;
+    await sql.end({ timeout: 1 });
+  };
+  return { name: 'postgres', url: `${server}?schema=${schema}`, stop };
+}
+
+/** For the tests that say most about a store. */
+export const ALL_STORES: typeof STORES = [...STORES, ['postgres', freshPostgres]];

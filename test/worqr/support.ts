@@ -1,6 +1,6 @@
 import { afterEach, inject } from 'vitest';
 import { Worqr, type WorqrOptions } from '../../dist/worqr/index.js';
-import { freshSqlite } from '../support/stores.js';
+import { freshPostgres, freshSqlite } from '../support/stores.js';
 
 /** One received event: `type message`. */
 export type Heard = string[];
@@ -17,6 +17,11 @@ export function workshop() {
     redis: async () => `${inject('redisUrl')}?prefix=worqr-test-${process.pid}-${++places}`,
     sqlite: async () => {
       const { url, stop } = await freshSqlite();
+      cleanups.push(stop);
+      return url;
+    },
+    postgres: async () => {
+      const { url, stop } = await freshPostgres();
       cleanups.push(stop);
       return url;
     },
@@ -39,7 +44,7 @@ export function workshop() {
   return { place, make, worker, cleanups };
 }
 
-export const STORES = ['redis', 'sqlite'] as const;
+export const STORES = ['redis', 'sqlite', 'postgres'] as const;
 
 /** Sweeps often, and is not declared dead on a busy machine. */
 export const LIVELY: WorqrOptions = { workerTimeout: 20, workerHeartbeatInterval: 150, workerCleanupInterval: 200 };

@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync, writeSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import type { ActiveJob } from '../../index.js';
 import { writeLine } from '../../process/log.js';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import type { Crore, WorkerInfo } from '../../index.js';
 import { action, answer, type StoreOptions, subcommand, withStore } from '../action.js';
 import { isoTime, printable } from '../output.js';

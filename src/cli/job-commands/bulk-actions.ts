@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { checkOneOf } from '../../engine/check.js';
+import { checkOneOf } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import type { BulkOptions, Filter, Queue, State } from '../../index.js';
 import { action, type StoreOptions, subcommand, withStore } from '../action.js';
@@ -48,11 +48,15 @@ export function bulk(parent: Command, spec: BulkCommand): void {
   });
 }
 
-function statesOf(text: string | undefined, known: readonly State[]): State[] | undefined {
+export function statesOf(text: string | undefined, known: readonly State[]): State[] | undefined {
   return text?.split(',').map((state) => checkOneOf(state, '--state', known));
 }
 
-async function actOnAll(queue: Queue, filter: Filter, { states, all }: BulkCommand): Promise<number> {
+export async function actOnAll(
+  queue: Queue,
+  filter: Filter,
+  { states, all }: Pick<BulkCommand, 'states' | 'all'>,
+): Promise<number> {
   const by = byUser();
   if (!Progress.isWatched) return all(queue, filter, { by });
   const counts = await queue.count();
@@ -66,7 +70,7 @@ async function actOnAll(queue: Queue, filter: Filter, { states, all }: BulkComma
 }
 
 /** Requires exactly one of ids, a filter, or all, so that nobody selects all by accident. */
-function checkChoice(ids: readonly string[], filter: object, all: boolean, name: string): void {
+export function checkChoice(ids: readonly string[], filter: object, all: boolean, name: string): void {
   const ways = [ids.length > 0, Object.keys(filter).length > 0, all].filter(Boolean).length;
   if (ways === 0)
     throw new CroreError('BAD_OPTION', `${name}: no jobs selected: give ids, a filter such as --match, or --all`);

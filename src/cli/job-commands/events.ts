@@ -1,4 +1,4 @@
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import type { JobEvent } from '../../index.js';
 import { EVENT_TYPES, type EventType } from '../../store/store.js';
@@ -76,8 +76,12 @@ function typeOf(text: string): EventType {
   );
 }
 
-function shown({ at, type, id, attempt, progress, error }: JobEvent): string {
+function shown({ at, type, id, attempt, progress, error, breaker, to }: JobEvent): string {
   const more =
-    error ?? (progress === undefined ? undefined : JSON.stringify(progress)) ?? (attempt && `attempt ${attempt}`);
+    error ??
+    breaker ??
+    (to && `to ${to}`) ??
+    (progress === undefined ? undefined : JSON.stringify(progress)) ??
+    (attempt && `attempt ${attempt}`);
   return [at.toISOString(), type.padEnd(9), printable(id), ...(more ? [printable(more)] : [])].join('  ');
 }

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import type { Command } from 'commander';
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError, isCroreError } from '../../errors.js';
 import type { Filter, JobView, Queue, State } from '../../index.js';
 import { time, whole } from '../option-values.js';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Command } from 'commander';
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import type { ScheduledJobOptions } from '../../index.js';
 import { duration, whole } from '../option-values.js';

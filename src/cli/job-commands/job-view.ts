@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { JobView, State } from '../../index.js';
+import type { BatchCounts, JobRef, JobView, State } from '../../index.js';
 import { type Colour, isoTime, type Output, printable } from '../output.js';
 import { attemptObject, showAttempts } from './attempt-view.js';
 
@@ -67,11 +67,31 @@ export function showJob(out: Output, job: AnyJob): void {
     ['worker', value(job.worker)],
     ['progress', value(job.progress)],
     ...job.needs.map(({ queue, id, on }) => ['needs', `${printable(id)} of ${printable(queue)} (${on})`] as const),
+    ...job.children.map(({ queue, id, on }) => ['child', `${printable(id)} of ${printable(queue)} (${on})`] as const),
+    ['parent', reference(job.parent)],
+    ['member of', reference(job.memberOf)],
+    ...(job.batch ? countFields(job.batch) : []),
     ...Object.entries(job.headers).map(([name, text]) => [`header ${printable(name)}`, printable(text)] as const),
     ...(job.log ?? []).map((line) => ['log', printable(line, 2_000)] as const),
   ]);
   showAttempts(out, job.attempts);
   for (const { action, at, by } of job.actions) out.write(`${action} by ${printable(by)} ${isoTime(at)}`);
+}
+
+/** The counts of a batch, for people. */
+export function countFields(status: BatchCounts): [string, string][] {
+  const { open: isOpen, total, done, dead, cancelled } = status;
+  const pending = total - done - dead - cancelled;
+  const counts = { done, dead, cancelled, pending };
+  const parts = Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : []));
+  return [
+    ['members', parts.length > 0 ? `${total}: ${parts.join(', ')}` : String(total)],
+    ['open', isOpen ? 'yes, members can be added' : 'no'],
+  ];
+}
+
+function reference(job: JobRef | undefined): string | undefined {
+  return job && `${printable(job.id)} of ${printable(job.queue)}`;
 }
 
 /** Prints jobs as a table, page by page. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { checkOneOf } from '../../engine/check.js';
+import { checkOneOf } from '../../engine/input/check.js';
 import { STATES, type State } from '../../job/job.js';
 import { action, answer, type StoreOptions, subcommand, withStore } from '../action.js';
 import { program } from '../program.js';
@@ -21,13 +21,15 @@ import {
   RUN_NOW,
   type Verb,
 } from './job-actions.js';
-import { update, updating } from './job-update.js';
 import { jobObject, showJob } from './job-view.js';
+import { addMove } from './subcommands/job-move.js';
+import { tree, treeing } from './subcommands/job-tree.js';
+import { update, updating } from './subcommands/job-update.js';
 
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore job',
-    summary: 'List, show, change, retry, cancel and remove jobs.',
+    summary: 'List, show, change, move, retry, cancel and remove jobs.',
     examples: [
       ['crore job show mails order-17', 'all details of a job'],
       ['crore job ls mails --state ready', 'jobs that run next'],
@@ -48,6 +50,8 @@ export function run(argv: string[]): Promise<number> {
   verb(command, 'rerun', RERUN, 'Run ended jobs again, also done ones, with fresh attempts.');
   verb(command, 'run-now', RUN_NOW, 'Make jobs that are scheduled or wait for a retry due now.');
   action(updating(command), update);
+  addMove(command);
+  action(treeing(command), tree);
   bulk(command, {
     name: 'job cancel',
     summary: 'Cancel jobs that have not ended; a running job is asked to stop.',

@@ -1,4 +1,4 @@
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import type { AddOptions, Handle, Queue } from '../../index.js';
 import { contextOf } from '../../job/trace-context.js';
@@ -14,12 +14,14 @@ interface PushOptions extends StoreOptions, JobLine {
   delay?: string;
   at?: string;
   id?: string;
+  batch?: string;
+  batchQueue?: string;
   limit?: string;
   raw?: boolean;
 }
 
 /** Options that only apply to jobs. */
-const JOB_OPTIONS = ['delay', 'at', 'id', 'header', ...JOB_LINE] as const;
+const JOB_OPTIONS = ['delay', 'at', 'id', 'batch', 'batchQueue', 'header', ...JOB_LINE] as const;
 
 export function run(argv: string[]): Promise<number> {
   const command = program({
@@ -40,6 +42,8 @@ export function run(argv: string[]): Promise<number> {
     .option('--delay <time>', "Delay before the job may start, such as '10s', '5m', '2h'.")
     .option('--at <time>', 'Earliest start, as an ISO time.')
     .option('--id <id>', 'Id of the job, for a single payload (default: generated).')
+    .option('--batch <id>', 'The batch of which the jobs are members: see crore batch.')
+    .option('--batch-queue <queue>', 'The queue of that batch (default: the same queue).')
     .option('--header <name=value>', 'Text stored with the job; may be repeated.', collect)
     .option('--limit <n>', 'Add nothing if this many jobs already wait in the queue.')
     .option('--raw', 'Push raw tasks, byte for byte, without ids or records.');
@@ -60,7 +64,7 @@ async function push(name: string, payloads: string[], options: PushOptions): Pro
     const work = ({ crore, out }: CommandSession) => pushTasks(crore.queue(name, { limits }), groups, out);
     return withStore(options, work, { create: true });
   }
-  const asked = jobOptions(options);
+  const asked = jobOptions(name, options);
   if (asked.id !== undefined && payloads.length > 1) throw severalForId();
   const groups = inputGroups(payloads, options.text ? readText : readPayload, tally);
   const work = ({ crore, out }: CommandSession) => pushJobs(crore.queue(name, { limits }), groups, asked, tally, out);
@@ -147,10 +151,18 @@ function headersOf(texts: readonly string[] | undefined): Record<string, string>
   return Object.fromEntries(pairs);
 }
 
-function jobOptions(options: PushOptions): AddOptions {
+function batchOf(name: string, { batch, batchQueue }: PushOptions): AddOptions['batch'] {
+  if (batch === undefined && batchQueue !== undefined)
+    throw new CroreError('BAD_OPTION', '--batch-queue needs --batch with the id of the batch');
+  if (batch === undefined) return undefined;
+  return { queue: checkName(batchQueue ?? name, '--batch-queue'), id: checkName(batch, '--batch') };
+}
+
+function jobOptions(name: string, options: PushOptions): AddOptions {
   notBoth(options, 'delay', 'at');
   const { id, delay, at } = options;
   const own = {
+    batch: batchOf(name, options),
     id: id === undefined ? undefined : checkName(id, '--id'),
     delay: duration(delay, '--delay'),
     at: time(at, '--at'),

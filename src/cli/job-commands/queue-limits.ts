@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import type { QueueLimitOptions } from '../../index.js';
-import type { QueueLimits, Rate } from '../../store/store.js';
+import { shortDuration } from '../../job/short-duration.js';
+import type { GroupLimits, QueueLimits } from '../../store/store.js';
 import { action, type StoreOptions, subcommand, withStore } from '../action.js';
 import { duration, whole } from '../option-values.js';
 import { printable } from '../output.js';
@@ -13,6 +14,7 @@ interface Asked extends StoreOptions {
   rate?: string;
   groupConcurrency?: string;
   groupRate?: string;
+  groupOrdered?: boolean;
   none?: boolean;
 }
 
@@ -24,6 +26,7 @@ export function addLimits(parent: Command): void {
       ['crore queue limits mails', 'show the limits'],
       ['crore queue limits mails --concurrency 20 --rate 100/1m', 'at most 20 at once, and 100 starts per minute'],
       ['crore queue limits mails --group-concurrency 1', 'one job of each group at a time'],
+      ['crore queue limits mails --group-ordered', 'the next job of a group waits until the one before has ended'],
       ['crore queue limits mails --none', 'remove all limits'],
     ],
   })
@@ -31,6 +34,7 @@ export function addLimits(parent: Command): void {
     .option('--rate <n/time>', "Maximum number of starts per interval, such as '100/1m'.")
     .option('--group-concurrency <n>', 'Maximum number of jobs of each group that run at once.')
     .option('--group-rate <n/time>', 'Maximum number of starts of each group per interval.')
+    .option('--group-ordered', 'Start the next job of a group when the one before has ended for good.')
     .option('--none', 'Remove all limits.');
   action(command, limits);
 }
@@ -53,7 +57,10 @@ function resolve(options: Asked): QueueLimitOptions | undefined {
   const group = given({
     concurrency: whole(options.groupConcurrency, '--group-concurrency', 1, 1_000_000),
     rate: rate(options.groupRate, '--group-rate'),
+    ordered: options.groupOrdered,
   });
+  if (group.ordered && group.concurrency !== undefined)
+    throw new CroreError('BAD_OPTION', 'give --group-ordered or --group-concurrency, not both');
   const all = given({
     concurrency: whole(options.concurrency, '--concurrency', 1, 1_000_000),
     rate: rate(options.rate, '--rate'),
@@ -77,24 +84,12 @@ function shown({ concurrency, rate: starts, group }: QueueLimits): string {
   return parts.join(', ') || 'no limits';
 }
 
-function part({ concurrency, rate: starts }: { concurrency?: number; rate?: Rate }): string[] {
+function part({ concurrency, rate: starts, ordered }: GroupLimits): string[] {
   return [
     ...(concurrency === undefined ? [] : [`${concurrency} at once`]),
     ...(starts === undefined
       ? []
       : [`${starts.count} ${starts.count === 1 ? 'start' : 'starts'} per ${shortDuration(starts.per)}`]),
+    ...(ordered ? ['in order'] : []),
   ];
-}
-
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const;
-
-/** As people write it: `10m`. */
-function shortDuration(ms: number): string {
-  const [unit, size] = UNITS.find(([, one]) => ms % one === 0) ?? ['ms', 1];
-  return `${ms / size}${unit}`;
 }

@@ -1,4 +1,4 @@
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import type { Counts, Crore, Queue } from '../../index.js';
 import { STATES } from '../../job/job.js';
@@ -8,12 +8,14 @@ import { program } from '../program.js';
 import { Progress } from '../progress.js';
 import { colourOf } from './job-view.js';
 import { addLimits } from './queue-limits.js';
+import { addBreaker } from './subcommands/queue-breaker.js';
 
 interface Row {
   queue: string;
   counts: Counts;
   workers: number;
   paused: boolean;
+  breakerOpen: boolean;
 }
 
 /** How many queues to query at the same time. */
@@ -24,7 +26,7 @@ const MANY = 500_000;
 export function run(argv: string[]): Promise<number> {
   const command = program({
     name: 'crore queue',
-    summary: 'Count, pause, resume and clear queues; show and set their limits.',
+    summary: 'Count, pause, resume and clear queues; show and set their limits and breakers.',
     examples: [
       ['crore queue ls', 'all queues, with the number of jobs in each state'],
       ['crore queue pause mails', 'start no more jobs of this queue'],
@@ -45,7 +47,7 @@ export function run(argv: string[]): Promise<number> {
   });
   action(pause, (queues: string[], options: StoreOptions) => setPaused(queues, options, true));
   const resume = subcommand(command, 'resume <queue...>', {
-    summary: 'Resume paused queues.',
+    summary: 'Resume paused queues, and those that their breaker has stopped.',
     examples: [['crore queue resume mails', 'start jobs again']],
   });
   action(resume, (queues: string[], options: StoreOptions) => setPaused(queues, options, false));
@@ -58,6 +60,7 @@ export function run(argv: string[]): Promise<number> {
   }).option('--yes', 'Confirm.');
   action(clear, clearQueue);
   addLimits(command);
+  addBreaker(command);
   return answer(command, argv);
 }
 
@@ -79,7 +82,7 @@ async function list(names: string[], options: StoreOptions): Promise<number> {
         { title: 'workers', of: (row) => row.workers },
         { title: '', of: (row) => notesOf(row).join(', '), colour: () => 'yellow' },
       ],
-      ({ queue, counts, workers, paused }) => ({ queue, ...counts, workers, paused }),
+      ({ queue, counts, workers, paused, breakerOpen }) => ({ queue, ...counts, workers, paused, breakerOpen }),
     );
     for (let i = 0; i < asked.length && !out.closed; i += TOGETHER) {
       show(await Promise.all(asked.slice(i, i + TOGETHER).map((name) => look(crore, name))));
@@ -88,15 +91,21 @@ async function list(names: string[], options: StoreOptions): Promise<number> {
   });
 }
 
-function notesOf({ paused, counts }: Row): string[] {
+function notesOf({ paused, breakerOpen, counts }: Row): string[] {
   const { droppedDead = 0 } = counts;
-  return [...(paused ? ['paused'] : []), ...(droppedDead > 0 ? [`${droppedDead} dead jobs dropped`] : [])];
+  const stopped = [...(paused ? ['paused'] : []), ...(breakerOpen ? ['breaker open'] : [])];
+  return [...stopped, ...(droppedDead > 0 ? [`${droppedDead} dead jobs dropped`] : [])];
 }
 
 async function look(crore: Crore, name: string): Promise<Row> {
   const queue = crore.queue(name);
-  const [counts, workers, paused] = await Promise.all([queue.count(), queue.workers(), queue.isPaused()]);
-  return { queue: name, counts, workers: workers.length, paused };
+  const [counts, workers, paused, breaker] = await Promise.all([
+    queue.count(),
+    queue.workers(),
+    queue.isPaused(),
+    queue.breaker(),
+  ]);
+  return { queue: name, counts, workers: workers.length, paused, breakerOpen: breaker?.isOpen ?? false };
 }
 
 async function setPaused(names: string[], options: StoreOptions, paused: boolean): Promise<number> {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { checkName, checkOneOf } from '../../engine/check.js';
+import { checkName, checkOneOf } from '../../engine/input/check.js';
 import { resolveWhen } from '../../engine/schedules/schedule-ticks.js';
 import { CroreError } from '../../errors.js';
 import type { CatchUp, ScheduleView } from '../../index.js';

@@ -1,4 +1,4 @@
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import { action, answer, type StoreOptions, withStore } from '../action.js';
 import { duration } from '../option-values.js';

@@ -1,4 +1,4 @@
-import { checkInteger } from '../../engine/check.js';
+import { checkInteger } from '../../engine/input/check.js';
 import { type Crore, open, type Queue } from '../../index.js';
 import { STATES } from '../../job/job.js';
 import type { Counts } from '../../store/store.js';

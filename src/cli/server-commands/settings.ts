@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { parse, TomlError } from 'smol-toml';
-import { checkInteger } from '../../engine/check.js';
+import { checkInteger } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import { milliseconds } from '../../job/duration.js';
 import { redactUrl } from '../../redact.js';

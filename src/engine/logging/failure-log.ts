@@ -25,8 +25,8 @@ export interface FailedAttempt {
   error: string;
   /** What the handler threw, if there is a handler. */
   cause?: unknown;
-  /** Milliseconds until the next attempt; undefined if the job is dead. */
-  next: number | undefined;
+  /** Milliseconds until the next attempt; `now` if it lost its worker, which is no attempt; undefined if the job is dead. */
+  next: number | 'now' | undefined;
 }
 
 /** Lines per second; what exceeds them is counted. */
@@ -44,8 +44,8 @@ export class FailureLog {
 
   /** Logs a settlement if it ends an attempt that failed. */
   settled(queue: string, job: SettledJob, { lease, outcome, attempt }: Settlement, cause?: unknown): void {
-    if (attempt === undefined || outcome.to === 'done' || outcome.error === undefined) return;
-    const next = outcome.to === 'scheduled' ? outcome.delay : outcome.to === 'ready' ? 0 : undefined;
+    if (attempt === undefined || !('error' in outcome) || outcome.error === undefined) return;
+    const next = outcome.to === 'scheduled' ? outcome.delay : outcome.to === 'ready' ? 'now' : undefined;
     const { id, attempt: number, spec } = job;
     const { error } = outcome;
     this.failed({ queue, id, attempt: number, maxAttempts: spec.attempts, worker: lease.worker, error, cause, next });
@@ -56,6 +56,8 @@ export class FailureLog {
     const { cause, next, ...fields } = failure;
     const details = isError(cause) ? { ...fields, err: cause } : fields;
     if (next === undefined) this.logger.error(details, `${subject(failure)} is dead ${counted(failure)}`);
+    else if (next === 'now')
+      this.logger.warn(details, `${subject(failure)}: worker lost, back in the queue: ${failure.error}`);
     else this.logger.warn({ ...details, next }, `${subject(failure)} failed ${counted(failure)}`);
   }
 
@@ -100,7 +102,7 @@ function subject({ queue, id }: FailedAttempt): string {
 }
 
 function counted({ attempt, maxAttempts, error, next }: FailedAttempt): string {
-  if (next === undefined) return `after ${attempt === 1 ? '1 attempt' : `${attempt} attempts`}: ${error}`;
+  if (typeof next !== 'number') return `after ${attempt === 1 ? '1 attempt' : `${attempt} attempts`}: ${error}`;
   return `(attempt ${attempt} of ${maxAttempts}, next in ${spoken(next)}): ${error}`;
 }
 

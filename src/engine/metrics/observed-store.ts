@@ -7,6 +7,7 @@ import {
   type SourceStore,
   type Store,
 } from '../../store/store.js';
+import type { BreakerLog } from '../logging/breaker-log.js';
 import type { Metrics } from './metrics.js';
 
 /** The verbs that are calls to the store; all else of it is passed on as it is. */
@@ -32,6 +33,7 @@ const VERBS = [
   'rerun',
   'update',
   'remove',
+  'move',
   'settings',
   'configure',
   'obliterate',
@@ -44,14 +46,15 @@ type AnyVerb = (...args: never[]) => Promise<unknown>;
 type Count = (args: never, result: never) => void;
 
 /** The same store, with its calls counted and timed: once per call, which is a batch, not per job. */
-export function observedStore(store: Store, metrics: Metrics): Store {
+export function observedStore(store: Store, metrics: Metrics, breakers: BreakerLog): Store {
   const counts: Partial<Record<Verb, Count>> = {
     push: ([queue, tasks]: Parameters<Store['push']>, accepted: boolean) => {
       if (accepted) metrics.pushed(queue, tasks.length);
     },
     add: ([queue]: Parameters<Store['add']>, outcomes: AddOutcome[]) => metrics.added(queue, outcomes),
-    claim: ([{ queue }]: Parameters<Store['claim']>, { entries }: Claim) => {
-      if (entries.length > 0) metrics.claimed(queue, entries, store.now());
+    claim: ([{ queue }]: Parameters<Store['claim']>, claim: Claim) => {
+      if (claim.entries.length > 0) metrics.claimed(queue, claim.entries, store.now());
+      breakers.claimed(queue, claim);
     },
     settle: ([queue, settlements]: Parameters<Store['settle']>, applied: boolean[]) =>
       metrics.settled(queue, settlements, applied),
@@ -71,6 +74,7 @@ export function observedStore(store: Store, metrics: Metrics): Store {
     schedules: observedSchedules(store.schedules, metrics),
     events: store.events,
     sources: observedSources(store.sources, metrics),
+    batches: store.batches,
     history: store.history,
     raw: store.raw,
     addIn:

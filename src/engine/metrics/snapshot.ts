@@ -26,6 +26,7 @@ interface QueueState {
   counts: Record<string, number>;
   workers: number;
   paused: boolean;
+  broken: boolean;
   oldest: number;
   droppedDead: number;
 }
@@ -40,7 +41,9 @@ async function look({ store }: Engine, queue: string): Promise<QueueState> {
   const [first] = next.jobs;
   const oldest = first ? Math.max(0, store.now() - (first.runAt ?? first.createdAt)) / 1_000 : 0;
   const { droppedDead = 0 } = counts;
-  return { queue, counts, workers: workers.length, paused: settings.paused, oldest, droppedDead };
+  const { paused, breakerState } = settings;
+  const broken = breakerState?.until !== undefined;
+  return { queue, counts, workers: workers.length, paused, broken, oldest, droppedDead };
 }
 
 function gauges(found: readonly QueueState[], total: number): Metric[] {
@@ -67,6 +70,7 @@ function gauges(found: readonly QueueState[], total: number): Metric[] {
     by('crore_oldest_ready_seconds', 'Age of the next job to run.', ({ oldest }) => oldest),
     by('crore_workers', 'Sessions of workers.', ({ workers }) => workers),
     by('crore_paused', '1 if the queue is paused.', ({ paused }) => (paused ? 1 : 0)),
+    by('crore_queue_breaker_open', '1 if the breaker of the queue is open.', ({ broken }) => (broken ? 1 : 0)),
     by(
       'crore_dropped_dead_total',
       'Dead jobs dropped because there were too many.',

@@ -1,7 +1,7 @@
 import { Cron } from 'croner';
 import { CroreError } from '../../errors.js';
 import { type Duration, milliseconds } from '../../job/duration.js';
-import { checkOptions, describe } from '../check.js';
+import { checkOptions, describe } from '../input/check.js';
 
 /** When a schedule fires: a cron expression (five fields, six with seconds, or `@daily` and similar), or a fixed interval. */
 export type When = string | number | { cron: string } | { every: Duration };

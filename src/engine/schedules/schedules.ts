@@ -1,8 +1,8 @@
 import { CroreError } from '../../errors.js';
 import type { Body, NewJob } from '../../job/job.js';
 import type { Schedule } from '../../store/store.js';
-import { checkName, checkOneOf, checkOptions } from '../check.js';
-import { type AddOptions, resolveJob } from '../options.js';
+import { checkName, checkOneOf, checkOptions } from '../input/check.js';
+import { type AddOptions, resolveJob } from '../input/options.js';
 import { checkRule, type Rule, resolveWhen, Ticks, type When } from './schedule-ticks.js';
 
 /** How to handle ticks missed while no process was running: no job, one job for the last of them, or a job for each. */
@@ -16,7 +16,10 @@ export interface ScheduleOptions {
 }
 
 /** Options of the jobs a schedule creates. The tick determines their id and time. */
-export type ScheduledJobOptions = Omit<AddOptions, 'id' | 'delay' | 'at' | 'needs'>;
+export type ScheduledJobOptions = Omit<
+  AddOptions,
+  'id' | 'delay' | 'at' | 'needs' | 'batch' | 'batchPolicy' | 'parent'
+>;
 
 /** A schedule's definition as it is stored; equal definitions have equal texts. */
 interface Definition {

@@ -1,50 +1,52 @@
+import type { CallRunner } from '../../pool/call-host.js';
+import { hostCalls } from '../../pool/host-process.js';
+import { type SentError, unpackError } from '../../pool/sent-error.js';
+import type { Graph } from '../graph/graph.js';
 import { loadModule } from '../input/module.js';
-import type { NodeTask } from './executor.js';
+import type { NodeOutcome, NodeTask } from './executor.js';
 import { callFunction } from './in-process-executor.js';
-import type { ProcessRequest, ProcessResponse } from './process-executor.js';
+import type { FunctionCallMessage, FunctionEnd } from './process-executor.js';
 
-/** The program of a worker process: loads the module once, then calls its functions one after another. */
-const running = new Map<number, NodeTask>();
-// The IPC channel to the runner keeps this process alive; without it there is nothing left to do.
-process.on('disconnect', () => process.exit(0));
-const graph = await loadModule(process.argv[2]!);
+/** Loads the module of a flow once, then calls its functions one after another. */
+class FunctionRunner implements CallRunner {
+  #graph: Graph | undefined;
+  #task: NodeTask | undefined;
 
-function say(answer: ProcessResponse): void {
-  if (process.connected) process.send!(answer);
-}
+  constructor(private readonly module: string) {}
 
-async function obey(order: ProcessRequest): Promise<void> {
-  if ('stop' in order) {
-    running.get(order.stop)?.stop?.(order.why);
-    return;
+  async load(): Promise<void> {
+    this.#graph = await loadModule(this.module);
   }
-  const { call, node, ...rest } = order;
-  const index = graph.index.get(node);
-  const spec = index === undefined ? undefined : graph.specs[index];
-  if (spec?.work.kind !== 'function') {
-    say({ call, outcome: { exit: 1, fatal: true, error: `the module has no function for node '${node}'` }, rss: 0 });
-    return;
+
+  async run({ node, ...rest }: FunctionCallMessage): Promise<FunctionEnd> {
+    const { index, specs } = this.#graph!;
+    const place = index.get(node);
+    const spec = place === undefined ? undefined : specs[place];
+    if (spec?.work.kind !== 'function') {
+      return { outcome: { exit: 1, fatal: true, error: `the module has no function for node '${node}'` }, rss: 0 };
+    }
+    const task: NodeTask = { node: place!, spec, here: true, startedAt: Date.now(), needs: undefined, ...rest };
+    this.#task = task;
+    const outcome = await callFunction(spec.work.call, task);
+    this.#task = undefined;
+    return { outcome: writable(outcome), rss: process.memoryUsage.rss() };
   }
-  const task: NodeTask = { node: index!, spec, here: true, startedAt: Date.now(), needs: rest.needs, ...rest };
-  running.set(call, task);
-  const outcome = await callFunction(spec.work.call, task);
-  running.delete(call);
-  say({ call, outcome: writable(outcome), rss: process.memoryUsage.rss() });
+
+  stop(reason: SentError): void {
+    this.#task?.stop?.((unpackError(reason) as Error).message);
+  }
 }
 
 /** A value that cannot be serialized as JSON becomes a failure with a message that can. */
-function writable<T extends { value?: unknown }>(outcome: T): T | { exit: number; fatal: true; error: string } {
+function writable(outcome: NodeOutcome): NodeOutcome {
   try {
     JSON.stringify(outcome.value);
     return outcome;
   } catch (error) {
-    return {
-      exit: 1,
-      fatal: true,
-      error: `its result cannot be written as JSON: ${(error as Error).message.split('\n')[0]}`,
-    };
+    const [why] = (error as Error).message.split('\n');
+    return { exit: 1, fatal: true, error: `its result cannot be written as JSON: ${why}` };
   }
 }
 
-process.on('message', (order) => void obey(order as ProcessRequest));
-say({ ready: true });
+/** The program of a process that runs the functions of a flow. */
+await hostCalls(new FunctionRunner(process.argv[2]!));

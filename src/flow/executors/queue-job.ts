@@ -1,6 +1,6 @@
 import type { Engine } from '../../engine/engine.js';
-import { type AddOptions, resolveJob } from '../../engine/options.js';
-import { decodeValue, encodeValue } from '../../engine/payload.js';
+import { type AddOptions, resolveJob } from '../../engine/input/options.js';
+import { decodeValue, encodeValue } from '../../engine/input/payload.js';
 import type { Job } from '../../job/job.js';
 
 const PAYLOAD_LIMIT = 4 * 1_048_576;

@@ -1,4 +1,4 @@
-import { resolveBackoff } from '../../engine/options.js';
+import { resolveBackoff } from '../../engine/input/options.js';
 import { DEFAULT_BACKOFF } from '../../job/backoff.js';
 import type { Backoff, NeedPolicy } from '../../job/job.js';
 

@@ -1,4 +1,4 @@
-import { type BackoffOptions, resolveBackoff } from '../../engine/options.js';
+import { type BackoffOptions, resolveBackoff } from '../../engine/input/options.js';
 import { CroreError } from '../../errors.js';
 import { type Duration, milliseconds } from '../../job/duration.js';
 import { badFlow, type Place } from '../graph/graph-builder.js';

@@ -1,4 +1,4 @@
-import type { BackoffOptions } from '../../engine/options.js';
+import type { BackoffOptions } from '../../engine/input/options.js';
 import { CroreError } from '../../errors.js';
 import type { Duration } from '../../job/duration.js';
 import type { NeedPolicy, NodeContext, NodeFunction, Work } from '../graph/node-spec.js';

@@ -17,6 +17,12 @@ export async function openJournal(url: string, options: { relaxed?: boolean } = 
       'the state of a flow cannot be kept on a job server: use its store, sqlite:FILE or redis://…',
     );
   }
+  if (parsed.kind === 'postgres') {
+    throw new CroreError(
+      'STORE_UNSUPPORTED',
+      'the state of a flow cannot be kept on PostgreSQL yet: use sqlite:FILE or redis://…',
+    );
+  }
   const { openRedisJournal } = await import('./redis-journal.js');
   return openRedisJournal(url, parsed, TIMEOUT);
 }
@@ -24,7 +30,7 @@ export async function openJournal(url: string, options: { relaxed?: boolean } = 
 /** Opens the journal of a store to look at its flows; undefined where there are none, or none can be. */
 export async function openExistingJournal(url: string): Promise<Journal | undefined> {
   const parsed = parseStoreUrl(url);
-  if (parsed.kind === 'grpc') return undefined;
+  if (parsed.kind === 'grpc' || parsed.kind === 'postgres') return undefined;
   if (parsed.kind === 'sqlite') {
     if (parsed.file === ':memory:') return undefined;
     const { hasFlows } = await import('./sqlite-journal.js');

@@ -1,4 +1,4 @@
-import { checkInteger, checkOptions } from '../../engine/check.js';
+import { checkInteger, checkOptions } from '../../engine/input/check.js';
 import { CroreError } from '../../errors.js';
 import { type NodeEnd, STATE_NAMES, type StateName } from '../graph/node-spec.js';
 import type { Flow } from '../input/define.js';

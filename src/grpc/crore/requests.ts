@@ -1,6 +1,6 @@
-import { checkName } from '../../engine/check.js';
-import { type AddOptions, resolveJob } from '../../engine/options.js';
-import { checkSize } from '../../engine/payload.js';
+import { checkName } from '../../engine/input/check.js';
+import { type AddOptions, resolveJob } from '../../engine/input/options.js';
+import { checkSize } from '../../engine/input/payload.js';
 import { CroreError } from '../../errors.js';
 import type { Body, Lease, NewJob } from '../../job/job.js';
 import type { TraceContext } from '../../job/trace-context.js';
@@ -8,7 +8,7 @@ import type { Limits as WireLimits } from '../../proto/crore/v1/crore_pb.js';
 import type * as pb from '../../proto/crore/v1/job_pb.js';
 import { NeedPolicy } from '../../proto/crore/v1/job_pb.js';
 import { toBody, toLease } from '../../store/grpc/codec.js';
-import { MODES, SCOPES, toBackoff } from '../../store/grpc/spec-codec.js';
+import { MODES, relationsOf, SCOPES, toBackoff } from '../../store/grpc/spec-codec.js';
 import { toMs, toTime } from '../../store/grpc/times.js';
 import { type Capacity, MAX_BATCH } from '../../store/store.js';
 
@@ -44,7 +44,7 @@ export function bodyOf(body: pb.Body | undefined, what: string, limit: number): 
 export function newJob(queue: string, job: pb.NewJob, now: number, limit: number, trace?: TraceContext): NewJob {
   const payload = bodyOf(job.payload, `payload for queue '${queue}'`, limit) ?? 'null';
   const asked = job.id !== '' || job.priority !== 0 || job.time.case !== undefined || job.options !== undefined;
-  const options = asked || trace ? optionsOf(job) : undefined;
+  const options = asked || trace ? optionsOf(queue, job) : undefined;
   if (options && trace) options.headers = { ...trace, ...options.headers };
   const resolved = resolveJob(queue, payload, options, now);
   if (job.generatedId && job.id !== '') Object.assign(resolved, { id: checkName(job.id, 'job id'), fresh: false });
@@ -57,7 +57,7 @@ export function timeOf(time: pb.NewJob['time']): { delay?: number; at?: number }
   return time.case === 'at' ? { at: Math.max(0, toTime(time.value)!) } : {};
 }
 
-export function optionsOf({ id, generatedId, priority, time, options }: pb.NewJob): AddOptions {
+export function optionsOf(queue: string, { id, generatedId, priority, time, options }: pb.NewJob): AddOptions {
   const asked: AddOptions = { priority, ...timeOf(time) };
   if (id !== '' && !generatedId) asked.id = id;
   if (!options) return asked;
@@ -75,7 +75,7 @@ export function optionsOf({ id, generatedId, priority, time, options }: pb.NewJo
   if (options.group !== '') asked.group = options.group;
   if (options.unique) asked.unique = uniqueOf(options.unique);
   if (options.needs.length > 0) asked.needs = options.needs.map(needOf);
-  return asked;
+  return { ...asked, ...relationsOf(options, queue) };
 }
 
 function keepOf({ time, count }: pb.Keep): AddOptions['keep'] {

@@ -1,6 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { checkInteger, checkName } from '../../engine/check.js';
-import { resolveLimits } from '../../engine/limits.js';
+import { checkInteger, checkName } from '../../engine/input/check.js';
+import { resolveLimits } from '../../engine/input/limits.js';
+import { resolveBreaker } from '../../engine/queue/breaker.js';
 import {
   type CatchUp,
   checkSchedule,
@@ -13,7 +14,14 @@ import {
 import { CroreError } from '../../errors.js';
 import type { Crore, ScheduleRequest, CatchUp as WireCatchUp } from '../../proto/crore/v1/crore_pb.js';
 import { toRecord } from '../../store/grpc/codec.js';
-import { fromLimits, fromSchedule, toLimits, toSchedule } from '../../store/grpc/schedule-codec.js';
+import {
+  fromBreaker,
+  fromLimits,
+  fromSchedule,
+  toBreaker,
+  toLimits,
+  toSchedule,
+} from '../../store/grpc/schedule-codec.js';
 import { fromMs, fromTime, toMs, toTime } from '../../store/grpc/times.js';
 import { MAX_BATCH, type Schedule } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
@@ -23,6 +31,8 @@ import { ADD_OUTCOMES } from './settlements.js';
 type Calls =
   | 'getLimits'
   | 'setLimits'
+  | 'getBreaker'
+  | 'setBreaker'
   | 'schedule'
   | 'listSchedules'
   | 'unschedule'
@@ -36,7 +46,7 @@ const CATCH_UPS: readonly (CatchUp | undefined)[] = [undefined, 'skip', 'last', 
 const LONGEST_RECORD = 86_400_000;
 const LONGEST_DEFINITION = 8 * 1024 * 1024;
 
-/** The calls for limits, schedules and events. */
+/** The calls for limits, the breaker, schedules and events. */
 export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof Crore>, Calls> {
   const { engine } = context;
   const { store } = engine;
@@ -44,6 +54,13 @@ export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof
     getLimits: async ({ queue }) => ({ limits: fromLimits((await store.settings(queueName(queue))).limits) }),
     setLimits: async ({ queue, limits }) => {
       await store.configure(queueName(queue), { limits: resolveLimits(toLimits(limits)) });
+      return {};
+    },
+
+    getBreaker: async ({ queue }) => fromBreaker(await store.settings(queueName(queue))),
+    setBreaker: async ({ queue, breaker }) => {
+      const set = resolveBreaker(breaker ? toBreaker(breaker) : null);
+      await store.configure(queueName(queue), { breaker: set });
       return {};
     },
 
@@ -102,7 +119,7 @@ function scheduleOf({ engine, limits }: ServerContext, request: ScheduleRequest)
   if (when.case === undefined) throw new CroreError('BAD_OPTION', `schedule '${name}' has neither cron nor every`);
   const rule = when.case === 'cron' ? when.value : toMs(when.value)!;
   const payload = bodyOf(job?.payload, `payload of schedule '${name}'`, limits.message) ?? 'null';
-  const options: ScheduledJobOptions = job ? optionsOf(job) : {};
+  const options: ScheduledJobOptions = job ? optionsOf(queue, job) : {};
   if (options.priority === 0) delete options.priority;
   const since = engine.store.now();
   const extra = { timezone: timezone === '' ? undefined : timezone, catchUp: CATCH_UPS[catchUp] };

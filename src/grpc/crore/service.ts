@@ -1,14 +1,17 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { checkInteger, checkName, checkOneOf } from '../../engine/check.js';
 import { deadJobs } from '../../engine/dead-jobs.js';
 import { chunks } from '../../engine/engine.js';
-import { resolveChanges } from '../../engine/options.js';
+import { checkInteger, checkName, checkOneOf } from '../../engine/input/check.js';
+import { checkPark } from '../../engine/input/children.js';
+import { resolveChanges } from '../../engine/input/options.js';
+import { checkMove } from '../../engine/queue/move.js';
 import { returnLease } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
 import { type Entry, isWaiting, type Job, type NewJob, type Terminal } from '../../job/job.js';
 import { traceContext } from '../../job/trace-context.js';
 import { ClaimStatus, type Crore } from '../../proto/crore/v1/crore_pb.js';
 import { fromCounts, fromEntry, fromJob, fromLease, fromState, toSettlement, toState } from '../../store/grpc/codec.js';
+import { MOVE_OUTCOMES } from '../../store/grpc/move-outcomes.js';
 import { fromMs, fromTime, toMs } from '../../store/grpc/times.js';
 import { type AddOutcome, MAX_BATCH, type WorkerInfo, type WorkerSession } from '../../store/store.js';
 import type { ServerContext } from '../context.js';
@@ -98,6 +101,18 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       return { jobs, total: BigInt(total) };
     },
 
+    closeBatch: async ({ queue, id }) => {
+      const state = await store.batches.close(queueName(queue), checkName(id, 'job id'));
+      return { state: state === undefined ? 0 : fromState(state) };
+    },
+    listBatchMembers: async ({ queue, id, limit, cursor }) => {
+      const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
+      if (!/^\d{0,20}$/.test(cursor))
+        throw new CroreError('BAD_OPTION', 'invalid cursor: it was not returned by ListBatchMembers');
+      const asked = { limit: most, ...(cursor === '' ? {} : { cursor }) };
+      return store.batches.openMembers(queueName(queue), checkName(id, 'job id'), asked);
+    },
+
     cancel: async ({ queue, ids, by }) => ({ cancelled: await store.cancel(queueName(queue), idsOf(ids), by) }),
     listDead: async ({ queue, limit }) => {
       const most = limit === 0 ? 100 : checkInteger(limit, 'limit', 1, MAX_BATCH);
@@ -156,12 +171,9 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       if (settlements.length > MAX_BATCH)
         throw new CroreError('BAD_OPTION', `${settlements.length} settlements at once, the limit is ${MAX_BATCH}`);
       for (const { lease } of settlements) leaseOf(lease);
-      return {
-        applied: await store.settle(
-          queue,
-          settlements.map((one) => toSettlement(one, queue)),
-        ),
-      };
+      const all = settlements.map((one) => toSettlement(one, queue));
+      for (const settlement of all) checkPark(settlement);
+      return { applied: await store.settle(queue, all) };
     },
     recordProgress: async ({ queue, lease, progress, log }) => ({
       applied: await store.recordProgress(queueName(queue), leaseOf(lease), {
@@ -174,6 +186,12 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
     rerun: async ({ queue, ids, from, by }) => {
       const states = from.length === 0 ? ENDED : from.map((state) => checkOneOf(toState(state), 'from', ENDED));
       return { applied: await store.rerun(queueName(queue), idsOf(ids), states, by) };
+    },
+    move: async ({ queue, ids, to }) => {
+      checkMove(queueName(queue), to);
+      return {
+        outcomes: (await store.move(queue, idsOf(ids), to)).map((outcome) => MOVE_OUTCOMES.indexOf(outcome) + 1),
+      };
     },
     update: async ({ queue, id, payload, priority, time }) => {
       const asked = { priority, ...timeOf(time) };

@@ -1,12 +1,14 @@
+import { checkPark } from '../../engine/input/children.js';
 import { CLAIMED_TASK, settlementOf } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
 import { type AttemptError, errorLine, writeAttempt } from '../../job/attempt.js';
 import { newId } from '../../job/id.js';
 import type { Entry } from '../../job/job.js';
-import { type Counted, die, fail, finish, type Outcome, release, snooze } from '../../job/transitions.js';
+import { type Counted, die, fail, finish, type Outcome, park, release, snooze } from '../../job/transitions.js';
 import { AddOutcome, type WorkRequest_Settle } from '../../proto/crore/v1/crore_pb.js';
 import type * as pb from '../../proto/crore/v1/job_pb.js';
 import { toFailure } from '../../store/grpc/codec.js';
+import { toChildren } from '../../store/grpc/spec-codec.js';
 import { toMs } from '../../store/grpc/times.js';
 import type { Settlement } from '../../store/store.js';
 import { bodyOf } from './requests.js';
@@ -26,12 +28,15 @@ export interface Judge {
   random: () => number;
   now: () => number;
   limit: number;
+  /** The queue of the entries. */
+  queue: string;
 }
 
 /** Translates a worker's report about an entry into a settlement. */
 export function settlementFor(entry: Entry, settle: WorkRequest_Settle, judge: Judge): Settlement {
   const job = entry.job ?? CLAIMED_TASK;
   const settlement = settlementOf(entry, outcomeOf(job, settle, judge), () => newId(judge.now()));
+  checkPark(settlement);
   const error = errorOf(settle);
   if (!error) return settlement;
   const { startedAt } = entry.job ?? {};
@@ -46,7 +51,7 @@ function errorOf({ outcome }: WorkRequest_Settle): AttemptError | undefined {
   return failure ? toFailure(failure) : { name: '', message: short(error) };
 }
 
-function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, now, limit }: Judge): Outcome {
+function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, now, limit, queue }: Judge): Outcome {
   switch (outcome.case) {
     case 'done':
       return finish(job, bodyOf(outcome.value.result, 'the result', limit));
@@ -64,6 +69,8 @@ function outcomeOf(job: Counted, { outcome }: WorkRequest_Settle, { random, now,
       return snooze(job, Math.max(0, toMs(outcome.value.delay) ?? 0));
     case 'release':
       return release(job);
+    case 'park':
+      return park(job, toChildren(outcome.value.children, queue));
     case 'cancel': {
       const { attempt, crashes } = release(job);
       return { to: 'cancelled', attempt, crashes, error: short(outcome.value.reason) || 'cancelled by its worker' };

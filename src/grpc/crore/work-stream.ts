@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CLAIMED_TASK } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
 import type { Entry } from '../../job/job.js';
@@ -203,7 +203,7 @@ export class WorkStream {
         this.#responses.settled(settle.token, false);
         continue;
       }
-      const settlement = settlementFor(held.entry, settle, judge);
+      const settlement = settlementFor(held.entry, settle, { ...judge, queue: held.queue.queue });
       const { job = { ...CLAIMED_TASK, id: 'a task' } } = held.entry;
       engine.failures.settled(held.queue.queue, job, settlement);
       this.#held.delete(settle.token);

@@ -1,4 +1,4 @@
-import { decodeValue } from '../../engine/payload.js';
+import { decodeValue } from '../../engine/input/payload.js';
 import { failure } from '../../engine/tokenless-report.js';
 import type { Entry, Job } from '../../job/job.js';
 import { finish } from '../../job/transitions.js';

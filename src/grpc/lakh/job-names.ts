@@ -1,4 +1,4 @@
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { CallError } from '../status.js';
 
 /** The names in all `job_names` entries of a call's headers (name, value, name, value …), without duplicates. */

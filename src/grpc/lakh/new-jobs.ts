@@ -1,4 +1,4 @@
-import { checkName } from '../../engine/check.js';
+import { checkName } from '../../engine/input/check.js';
 import { newId } from '../../job/id.js';
 import type { NewJob, Spec } from '../../job/job.js';
 import { DEFAULT_SPEC } from '../../job/spec.js';

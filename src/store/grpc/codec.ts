@@ -11,11 +11,20 @@ import {
   writeAction,
   writeAttempt,
 } from '../../job/attempt.js';
-import { type Body, type Entry, type Job, type Lease, type NewJob, STATES, type State } from '../../job/job.js';
+import {
+  type BatchCounts,
+  type Body,
+  type Entry,
+  type Job,
+  type Lease,
+  type NewJob,
+  STATES,
+  type State,
+} from '../../job/job.js';
 import type { Outcome } from '../../job/transitions.js';
 import * as pb from '../../proto/crore/v1/job_pb.js';
 import type { Counts, Settlement } from '../store.js';
-import { fromSpec, toSpec } from './spec-codec.js';
+import { fromChildren, fromSpec, toChildren, toSpec } from './spec-codec.js';
 import { fromMs, fromTime, toMs, toTime } from './times.js';
 
 /** Converts the types of a store to messages and back: the only place that knows both. */
@@ -88,10 +97,23 @@ export function fromJob(job: Job): pb.Job {
     answered: job.answered,
     progress: job.progress,
     log: job.log,
+    logTimes: job.logTimes?.map((at) => timestampFromMs(at)),
+    progressSteps: job.progressSteps?.map(({ at, text }) => ({ at: fromTime(at), text })),
     attempts: readAttempts(job.attempts ?? '').map(fromAttempt),
     actions: readActions(job.attempts ?? '').map(({ action, at, by }) => ({ action, at: fromTime(at), by })),
     options: fromSpec(job.spec),
+    children: job.children && fromChildren(job.children),
+    batch: job.batch && fromBatchCounts(job.batch),
   });
+}
+
+function fromBatchCounts({ open, total, done, dead, cancelled }: BatchCounts): pb.BatchCounts {
+  const whole = { total: BigInt(total), done: BigInt(done), dead: BigInt(dead), cancelled: BigInt(cancelled) };
+  return create(pb.BatchCountsSchema, { open, ...whole });
+}
+
+function toBatchCounts({ open, total, done, dead, cancelled }: pb.BatchCounts): BatchCounts {
+  return { open, total: Number(total), done: Number(done), dead: Number(dead), cancelled: Number(cancelled) };
 }
 
 export function toJob(job: pb.Job): Job {
@@ -116,7 +138,12 @@ export function toJob(job: pb.Job): Job {
   if (job.answered) known.answered = true;
   if (job.progress !== undefined) known.progress = job.progress;
   if (job.log !== undefined) known.log = job.log;
+  if (job.logTimes.length > 0) known.logTimes = job.logTimes.map((at) => toTime(at) ?? 0);
+  if (job.progressSteps.length > 0)
+    known.progressSteps = job.progressSteps.map(({ at, text }) => ({ at: toTime(at) ?? 0, text }));
   if (job.attempts.length + job.actions.length > 0) known.attempts = historyOf(job);
+  if (job.children) known.children = toChildren(job.children, job.queue);
+  if (job.batch) known.batch = toBatchCounts(job.batch);
   return known;
 }
 
@@ -196,6 +223,8 @@ function toCase(move: Outcome): NonNullable<Parameters<typeof create<typeof pb.M
       };
     case 'ready':
       return { case: 'ready', value: { error: move.error } };
+    case 'blocked':
+      return { case: 'parked', value: { children: fromChildren(move.list) } };
     case 'dead':
       return { case: 'dead', value: { error: move.error } };
     case 'cancelled':
@@ -203,7 +232,7 @@ function toCase(move: Outcome): NonNullable<Parameters<typeof create<typeof pb.M
   }
 }
 
-export function toMove(move: pb.Move | undefined): Outcome {
+export function toMove(move: pb.Move | undefined, queue: string): Outcome {
   const counts = { attempt: move?.attempt ?? 0, crashes: move?.crashes ?? 0 };
   const to = move?.to;
   switch (to?.case) {
@@ -215,6 +244,8 @@ export function toMove(move: pb.Move | undefined): Outcome {
     }
     case 'ready':
       return { to: 'ready', ...counts, error: to.value.error };
+    case 'parked':
+      return { to: 'blocked', ...counts, list: toChildren(to.value.children, queue) };
     case 'dead':
       return { to: 'dead', ...counts, error: to.value.error };
     case 'cancelled':
@@ -240,7 +271,7 @@ export function toSettlement(settlement: pb.Settlement, queue: string): Settleme
   const { lease, move, options, priority, record, attempt } = settlement;
   return {
     lease: toLease(lease),
-    outcome: toMove(move),
+    outcome: toMove(move, queue),
     spec: toSpec(options, queue),
     priority,
     record: record && toRecord(record, queue),

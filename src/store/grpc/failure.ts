@@ -14,10 +14,12 @@ export function translate(error: unknown, shown: string): { error: CroreError; a
   const refused = /ECONNREFUSED|ENOTFOUND|EAI_AGAIN/.test(
     String((known.cause as Error | undefined)?.message ?? known.message),
   );
+  // Aborted: the client library says so when the connection was reset, whether or not the call had reached the server.
+  const cut = known.code === Code.Aborted || isCut(known);
   return {
     error: new CroreError(codeOf(known.code), `server ${shown}: ${known.rawMessage}`, { cause: error }),
-    again: away || known.code === Code.Aborted || isCut(known),
-    lost: (away || isCut(known)) && !refused,
+    again: away || cut,
+    lost: (away || cut) && !refused,
   };
 }
 

@@ -1,26 +1,40 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type {
+  GetBreakerResponse,
+  GetBreakerResponseSchema,
   QueueLimitsSchema,
   ReadEventsResponse,
   ScheduleRecord,
   ScheduleRecordSchema,
+  Breaker as WireBreaker,
   QueueLimits as WireLimits,
 } from '../../proto/crore/v1/crore_pb.js';
-import type { EventPage, EventType, NewSchedule, QueueLimits, Rate, Schedule } from '../store.js';
+import type {
+  Breaker,
+  EventPage,
+  EventType,
+  GroupLimits,
+  NewSchedule,
+  QueueLimits,
+  QueueSettings,
+  Schedule,
+} from '../store.js';
 import { fromMs, fromTime, toMs, toTime } from './times.js';
 
-/** Converts limits, schedules and events to messages and back. */
+/** Converts limits, breakers, schedules and events to messages and back. */
 
-type Part = { concurrency?: number; rate?: Rate };
+/** Only groups have an order. */
+type Part = GroupLimits;
 
 export function fromLimits({ group, ...queue }: QueueLimits): MessageInitShape<typeof QueueLimitsSchema> {
   return { queue: fromPart(queue), group: group && fromPart(group) };
 }
 
-function fromPart({ concurrency, rate }: Part) {
+function fromPart({ concurrency, rate, ordered }: Part) {
   return {
     concurrency: concurrency === undefined ? undefined : BigInt(concurrency),
     rate: rate && { count: BigInt(rate.count), per: fromMs(rate.per) },
+    ordered,
   };
 }
 
@@ -32,8 +46,31 @@ export function toLimits(limits: WireLimits | undefined): QueueLimits {
 function toPart(part: WireLimits['queue']): Part {
   const known: Part = {};
   if (part?.concurrency !== undefined) known.concurrency = Number(part.concurrency);
+  if (part?.ordered) known.ordered = true;
   if (part?.rate) known.rate = { count: Number(part.rate.count), per: toMs(part.rate.per) ?? 0 };
   return known;
+}
+
+type BreakerPart = Pick<QueueSettings, 'breaker' | 'breakerState'>;
+
+export function fromBreaker({ breaker, breakerState }: BreakerPart): MessageInitShape<typeof GetBreakerResponseSchema> {
+  return {
+    breaker: breaker ? { failures: BigInt(breaker.failures), pause: fromMs(breaker.pause) } : undefined,
+    failed: BigInt(breakerState?.failed ?? 0),
+    openUntil: fromTime(breakerState?.until),
+  };
+}
+
+export function toBreaker({ failures, pause }: WireBreaker): Breaker {
+  return { failures: Number(failures), pause: toMs(pause) ?? 0 };
+}
+
+/** The part of the settings that is about the breaker. */
+export function toBreakerPart({ breaker, failed, openUntil }: GetBreakerResponse): BreakerPart {
+  if (!breaker) return {};
+  const until = toTime(openUntil);
+  const breakerState = { failed: Number(failed), ...(until === undefined ? {} : { until }) };
+  return { breaker: toBreaker(breaker), breakerState };
 }
 
 export function fromSchedule(schedule: Schedule): MessageInitShape<typeof ScheduleRecordSchema> {

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
-import type { Backoff, Keep, Spec, UniqueMode, UniqueScope } from '../../job/job.js';
+import type { ChildList } from '../../job/children.js';
+import type { Backoff, BatchPolicy, JobRef, Keep, Need, Spec, UniqueMode, UniqueScope } from '../../job/job.js';
 import { DEFAULT_SPEC, sharedSpec } from '../../job/spec.js';
 import * as pb from '../../proto/crore/v1/job_pb.js';
 import { fromMs, toMs } from './times.js';
@@ -71,6 +72,7 @@ export function fromSpec(spec: Spec): pb.JobOptions | undefined {
   if (spec === DEFAULT_SPEC) return undefined;
   const { attempts, backoff, reservation, expires, retryFor, keep, headers, group, unique, needs, raw, idWindow } =
     spec;
+  const { parent, batch, batchPolicy } = spec;
   return create(pb.JobOptionsSchema, {
     attempts: attempts === DEFAULT_SPEC.attempts ? undefined : attempts,
     backoff: backoff === DEFAULT_SPEC.backoff ? undefined : fromBackoff(backoff),
@@ -86,11 +88,10 @@ export function fromSpec(spec: Spec): pb.JobOptions | undefined {
       mode: MODES.indexOf(unique.mode),
     },
     group,
-    needs: needs?.map(({ queue, id, on }) => ({
-      queue,
-      id,
-      on: on === 'finished' ? pb.NeedPolicy.FINISHED : pb.NeedPolicy.SUCCESS,
-    })),
+    needs: needs?.map(fromNeed),
+    parent,
+    batch,
+    batchPolicy: POLICIES.indexOf(batchPolicy),
     raw: raw === true,
     idWindow: idWindow === undefined ? undefined : fromMs(idWindow),
     retryFor: retryFor === undefined ? undefined : fromMs(retryFor),
@@ -117,7 +118,39 @@ export function toSpec(options: pb.JobOptions | undefined, queue: string): Spec 
     raw: raw || undefined,
     idWindow: toMs(options.idWindow),
     ...(options.retryFor ? { retryFor: toMs(options.retryFor)! } : {}),
+    ...relationsOf(options, queue),
   });
+}
+
+/** The jobs it belongs to. */
+export function relationsOf(
+  { parent, batch, batchPolicy }: pb.JobOptions,
+  own: string,
+): Pick<Spec, 'parent' | 'batch' | 'batchPolicy'> {
+  return {
+    ...(parent ? { parent: toRef(parent, own) } : {}),
+    ...(batch ? { batch: toRef(batch, own) } : {}),
+    ...(POLICIES[batchPolicy] ? { batchPolicy: POLICIES[batchPolicy] } : {}),
+  };
+}
+
+export function toRef({ queue, id }: pb.JobRef, own: string): JobRef {
+  return { queue: queue === '' ? own : queue, id };
+}
+
+export const POLICIES: readonly (BatchPolicy | undefined)[] = [undefined, 'finished', 'failure'];
+
+function fromNeed({ queue, id, on }: Need): pb.Need {
+  const policy = on === 'finished' ? pb.NeedPolicy.FINISHED : pb.NeedPolicy.SUCCESS;
+  return create(pb.NeedSchema, { queue, id, on: policy });
+}
+
+export function fromChildren({ first, children }: ChildList): pb.Children {
+  return create(pb.ChildrenSchema, { first, children: children.map(fromNeed) });
+}
+
+export function toChildren(list: pb.Children | undefined, own: string): ChildList {
+  return { first: list?.first ?? 0, children: list?.children.map((child) => toNeed(child, own)) ?? [] };
 }
 
 function toUnique({ key, scope, ttl, mode }: pb.Unique): NonNullable<Spec['unique']> {

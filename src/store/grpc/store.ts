@@ -4,6 +4,7 @@ import type { Bytes, Job, Lease, NewJob, State, Terminal } from '../../job/job.j
 import { type AddResult, ClaimStatus, type Crore, AddOutcome as Outcome } from '../../proto/crore/v1/crore_pb.js';
 import {
   type AddOutcome,
+  type BatchStore,
   type Capacity,
   type Claim,
   type Counts,
@@ -16,6 +17,7 @@ import {
   type JobPage,
   type ListOptions,
   type LostEntry,
+  type MoveOutcome,
   type NewSchedule,
   type NewSession,
   type ProgressUpdate,
@@ -47,8 +49,18 @@ import {
   toState,
 } from './codec.js';
 import { translate } from './failure.js';
-import { fromLimits, fromSchedule, toEvents, toLimits, toSchedule } from './schedule-codec.js';
+import { MOVE_OUTCOMES } from './move-outcomes.js';
+import {
+  fromBreaker,
+  fromLimits,
+  fromSchedule,
+  toBreakerPart,
+  toEvents,
+  toLimits,
+  toSchedule,
+} from './schedule-codec.js';
 import { Signals } from './signals.js';
+import { toRef } from './spec-codec.js';
 import { fromMs, fromTime, toTime } from './times.js';
 
 export interface GrpcStoreOptions {
@@ -92,6 +104,18 @@ export class GrpcStore implements Store {
   readonly sources: SourceStore = {
     add: (queue, jobs, step) => this.#addFromSource(queue, jobs, step),
     position: (queue, source) => this.#sourcePosition(queue, source),
+  };
+  readonly batches: BatchStore = {
+    close: async (queue, id) => {
+      const { value } = await this.#call((options) => this.#client.closeBatch({ queue, id }, options));
+      return value.state === 0 ? undefined : toState(value.state);
+    },
+    openMembers: async (queue, id, { limit, cursor }) => {
+      const request = { queue, id, limit, cursor };
+      const { value } = await this.#call((options) => this.#client.listBatchMembers(request, options));
+      const members = value.members.map((member) => toRef(member, queue));
+      return { members, ...(value.cursor === '' ? {} : { cursor: value.cursor }) };
+    },
   };
   readonly maxParallelClaims = 3;
   readonly warnings: readonly string[];
@@ -305,14 +329,29 @@ export class GrpcStore implements Store {
     return toEvents((await this.#call((options) => this.#client.readEvents({ queue, after, limit }, options))).value);
   }
 
-  async settings(queue: string): Promise<QueueSettings> {
-    const [paused, limits] = await Promise.all([this.#isPaused(queue), this.#limits(queue)]);
-    return { paused, limits };
+  async move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
+    const request = { queue, ids: [...ids], to };
+    const { value, repeated } = await this.#call((options) => this.#client.move(request, options));
+    // After a lost reply, a job that is gone or already there was moved by the first try.
+    const tried = (outcome: MoveOutcome) => (repeated && outcome === 'unknown' ? 'moved' : outcome);
+    return value.outcomes.map((outcome) => tried(MOVE_OUTCOMES[outcome - 1] ?? 'unknown'));
   }
 
-  async configure(queue: string, { paused, limits }: Partial<QueueSettings>): Promise<void> {
+  async settings(queue: string): Promise<QueueSettings> {
+    const [paused, limits, breaker] = await Promise.all([
+      this.#isPaused(queue),
+      this.#limits(queue),
+      this.#call((options) => this.#client.getBreaker({ queue }, options)),
+    ]);
+    return { paused, limits, ...toBreakerPart(breaker.value) };
+  }
+
+  async configure(queue: string, { paused, limits, breaker }: Partial<QueueSettings>): Promise<void> {
     if (paused !== undefined) await this.#pause(queue, paused);
     if (limits !== undefined) await this.#setLimits(queue, limits);
+    if (breaker === undefined) return;
+    const request = { queue, breaker: breaker ? fromBreaker({ breaker }).breaker : undefined };
+    await this.#call((options) => this.#client.setBreaker(request, options));
   }
 
   async obliterate(queue: string): Promise<void> {

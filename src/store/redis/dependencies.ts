@@ -1,11 +1,14 @@
-import { isTerminal, type NewJob, type Spec } from '../../job/job.js';
+import { isTerminal, type Need, type NewJob, type Spec } from '../../job/job.js';
 import type { Arg } from './connection/client.js';
+import { groupBy, MEMBER, pairs, splitOnce } from './edges.js';
 import { get } from './reads.js';
+import { memberName } from './records/arguments.js';
 import type { View } from './view.js';
 
-const NUL = '\0';
 /** Holds the record of a job that somebody waited for: see kept_records.lua. */
 const WAITER = '@';
+/** How long the place of a member that has not been added is kept, in milliseconds: no call takes as long. */
+const RESERVED = 60_000;
 /** Maximum number of dependencies per script. */
 const PAGE = 500;
 /** Maximum number of message batches per call; the next sweep delivers the rest. */
@@ -33,26 +36,26 @@ export class Dependencies {
 
   /** The dependencies of these jobs on other queues. */
   foreign(queue: string, jobs: readonly NewJob[]): Dependency[] {
-    const edges: Dependency[] = [];
-    for (const job of jobs) {
-      for (const need of job.spec.needs ?? []) {
-        if (need.queue === queue) continue;
-        edges.push({ downQueue: queue, downId: job.id, upQueue: need.queue, upId: need.id });
-      }
-    }
+    return jobs.flatMap(({ id, spec }) => foreignEdges(queue, id, spec.needs));
+  }
+
+  /** An active job is about to wait for its children: links those in other queues, and returns them for `settle`. */
+  async linkChildren(queue: string, id: string, children: readonly Need[]): Promise<Dependency[]> {
+    const edges = foreignEdges(queue, id, children);
+    if (edges.length > 0) await this.link(edges);
     return edges;
   }
 
   /**
-   * Writes the upstream half of each dependency; returns the upstream job's state, or `missing`. Dependents that are new
-   * need a record, others may depend on a job that has been removed since.
+   * Writes the upstream half of each dependency; returns the upstream job's state, or `missing`. The upstream jobs of new dependents
+   * (kind 1) need a record, others may have been removed since; those of batches (kind m) are not kept.
    */
-  async link(edges: readonly Dependency[], areNew = false): Promise<string[]> {
+  async link(edges: readonly Dependency[], kind: '0' | '1' | typeof MEMBER = '0'): Promise<string[]> {
     const states: string[] = new Array(edges.length).fill('missing');
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.upQueue)) {
       for (const page of pagesOf(indexes)) {
-        const args: Arg[] = [this.view.time(), areNew ? '1' : '0'];
-        for (const i of page) args.push(edges[i]!.upId, `${edges[i]!.downQueue}${NUL}${edges[i]!.downId}`);
+        const args: Arg[] = [this.view.time(), kind];
+        for (const i of page) args.push(edges[i]!.upId, dependentName(edges[i]!));
         const reply = (await this.view.run('link_dependents', queue, args)).reply as Buffer[];
         page.forEach((i, k) => {
           states[i] = reply[k]!.toString();
@@ -71,7 +74,7 @@ export class Dependencies {
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.downQueue)) {
       for (const page of pagesOf(indexes)) {
         const args: Arg[] = [this.view.time()];
-        for (const i of page) args.push(edges[i]!.downId, `${edges[i]!.upQueue}${NUL}${edges[i]!.upId}`, stateOf(i));
+        for (const i of page) args.push(edges[i]!.downId, upstreamName(edges[i]!), stateOf(i));
         if ((await this.view.run('deliver_ends', queue, args)).reply === 1) flagged.push(queue);
       }
     }
@@ -79,9 +82,9 @@ export class Dependencies {
   }
 
   /** Links the dependencies once more and delivers those whose upstream job has ended since. */
-  async settle(edges: readonly Dependency[]): Promise<void> {
+  async settle(edges: readonly Dependency[], kind: '0' | typeof MEMBER = '0'): Promise<void> {
     if (edges.length === 0) return;
-    const states = await this.link(edges);
+    const states = await this.link(edges, kind);
     const ended = edges.map((_edge, i) => i).filter((i) => /^(done|dead|cancelled|missing)$/.test(states[i]!));
     const flagged = await this.#deliver(
       ended.map((i) => edges[i]!),
@@ -147,32 +150,49 @@ export class Dependencies {
   /** Checks some blocked jobs again: a process may have died between writing the two halves of a dependency. */
   async recheck(queue: string): Promise<void> {
     const edges: Dependency[] = [];
-    for (const field of await this.#someFields(queue, 'edges', this.#cursors)) {
+    const members: Dependency[] = [];
+    const recent = this.view.now() - RESERVED;
+    for (const [field, policy] of await this.#someFields(queue, 'edges', this.#cursors)) {
       const [downId, rest] = splitOnce(field);
       const [upQueue, upId] = splitOnce(rest);
-      if (upQueue !== '') edges.push({ downQueue: queue, downId, upQueue, upId });
+      const isMember = policy.startsWith(MEMBER);
+      // A process may be about to add a member that it has reserved.
+      if (isMember ? Number(policy.slice(1)) > recent : upQueue === '') continue;
+      const edge = { downQueue: queue, downId, upQueue: upQueue === '' ? queue : upQueue, upId };
+      (isMember ? members : edges).push(edge);
     }
     await this.settle(edges);
+    await this.settle(members, MEMBER);
+  }
+
+  /** New members of batches that need other jobs may have been cancelled as they were added. */
+  async settleMembers(queue: string, jobs: readonly NewJob[]): Promise<void> {
+    const members = jobs.filter(({ spec }) => spec.batch && spec.needs);
+    await this.settle(
+      members.map(({ id, spec }) => ({
+        downQueue: spec.batch!.queue,
+        downId: spec.batch!.id,
+        upQueue: queue,
+        upId: id,
+      })),
+      MEMBER,
+    );
   }
 
   /** These jobs have ended: the records of their upstream jobs in other queues need not be kept for them. */
   release(queue: string, ended: readonly { id: string; spec: Spec }[]): void {
-    const edges = ended.flatMap(({ id, spec }) =>
-      (spec.needs ?? [])
-        .filter((need) => need.queue !== queue)
-        .map((need) => ({ downQueue: queue, downId: id, upQueue: need.queue, upId: need.id })),
-    );
+    const edges = ended.flatMap(({ id, spec }) => foreignEdges(queue, id, spec.needs));
     if (edges.length > 0) this.#release(edges).catch(() => {}); // a sweep does it then
   }
 
   /** Checks some kept records again: a process may have died before it released them, or before it added the dependent. */
   async recheckKept(queue: string): Promise<void> {
     const edges: Dependency[] = [];
-    for (const field of await this.#someFields(queue, 'kept_by', this.#keptCursors)) {
+    for (const [field] of await this.#someFields(queue, 'kept_by', this.#keptCursors)) {
       const [upId, holder] = splitOnce(field);
-      if (holder === WAITER || holder.startsWith(NUL)) continue;
+      if (holder === WAITER) continue;
       const [downQueue, downId] = splitOnce(holder);
-      edges.push({ downQueue, downId, upQueue: queue, upId });
+      edges.push({ downQueue: downQueue === '' ? queue : downQueue, downId, upQueue: queue, upId });
     }
     for (const [downQueue, indexes] of groupBy(edges, (edge) => edge.downQueue)) {
       const jobs = await get(
@@ -189,40 +209,41 @@ export class Dependencies {
     for (const [queue, indexes] of groupBy(edges, (edge) => edge.upQueue)) {
       for (const page of pagesOf(indexes)) {
         const args: Arg[] = [this.view.time()];
-        for (const i of page) args.push(edges[i]!.upId, `${edges[i]!.downQueue}${NUL}${edges[i]!.downId}`);
+        for (const i of page) args.push(edges[i]!.upId, dependentName(edges[i]!));
         await this.view.run('release_kept', queue, args);
       }
     }
   }
 
-  /** About a hundred fields of a hash; the next call continues after them. */
-  async #someFields(queue: string, name: string, cursors: Map<string, string>): Promise<string[]> {
+  /** About a hundred fields of a hash and their values; the next call continues after them. */
+  async #someFields(queue: string, name: string, cursors: Map<string, string>): Promise<[string, string][]> {
     const key = `${this.view.keys.queue(queue).stem}${name}`;
     const cursor = cursors.get(queue) ?? '0';
     const [next, flat] = (await this.view.client.call('HSCAN', key, cursor, 'COUNT', '100')) as [Buffer, Buffer[]];
     if (next.toString() === '0') cursors.delete(queue);
     else cursors.set(queue, next.toString());
-    return flat.filter((_item, i) => i % 2 === 0).map((field) => field.toString());
+    return pairs(flat);
   }
 }
 
-function splitOnce(text: string): [string, string] {
-  const cut = text.indexOf(NUL);
-  return [text.slice(0, cut), text.slice(cut + 1)];
+/** How each side of a dependency names the other: its own queue is empty there. */
+function dependentName({ downQueue, downId, upQueue }: Dependency): string {
+  return memberName({ queue: downQueue, id: downId }, upQueue);
+}
+
+function upstreamName({ downQueue, upQueue, upId }: Dependency): string {
+  return memberName({ queue: upQueue, id: upId }, downQueue);
+}
+
+/** Dependencies of a job on jobs of other queues. */
+function foreignEdges(queue: string, id: string, needs: readonly Need[] = []): Dependency[] {
+  return needs
+    .filter((need) => need.queue !== queue)
+    .map((need) => ({ downQueue: queue, downId: id, upQueue: need.queue, upId: need.id }));
 }
 
 function pagesOf(indexes: readonly number[]): number[][] {
   const pages: number[][] = [];
   for (let i = 0; i < indexes.length; i += PAGE) pages.push(indexes.slice(i, i + PAGE));
   return pages;
-}
-
-function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, number[]> {
-  const groups = new Map<string, number[]>();
-  items.forEach((item, i) => {
-    const group = groups.get(key(item));
-    if (group) group.push(i);
-    else groups.set(key(item), [i]);
-  });
-  return groups;
 }

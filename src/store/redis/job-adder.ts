@@ -1,6 +1,7 @@
 import { CroreError } from '../../errors.js';
 import type { Bytes, NewJob } from '../../job/job.js';
 import { type AddOutcome, type Capacity, CREATED, FULL, type SourceStep, type SourceStore } from '../store.js';
+import type { RedisBatches } from './batches.js';
 import type { Again, Arg, Reply } from './connection/client.js';
 import type { Signals } from './connection/signals.js';
 import type { Dependencies } from './dependencies.js';
@@ -24,6 +25,7 @@ export class JobAdder {
     private readonly registry: Registry,
     private readonly signals: Signals,
     private readonly dependencies: Dependencies,
+    private readonly batches: RedisBatches,
   ) {}
 
   async push(queue: string, tasks: readonly Bytes[], limits: Capacity): Promise<boolean> {
@@ -71,13 +73,23 @@ export class JobAdder {
     args: Arg[],
   ): Promise<{ reply: Reply[]; repeated: boolean }> {
     const edges = this.dependencies.foreign(queue, jobs);
-    const states = await this.dependencies.link(edges, true);
+    // First of all, as it refuses jobs for batches that are closed.
+    const release = await this.batches.reserve(queue, jobs);
+    const states = await this.dependencies.link(edges, '1');
     const missing = states.indexOf('missing');
-    if (missing >= 0) throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
+    if (missing >= 0) {
+      await release(() => false);
+      throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
+    }
     const { reply, repeated } = await this.#runAndSignal(name, queue, args);
     const [first, second] = reply as Reply[];
-    if (first !== undefined && text(first) === 'unknown') throw unknown(queue, text(second!));
+    const isRefused = first !== undefined && /^(unknown|stale)$/.test(text(first));
+    const added = isRefused ? [] : outcomes(jobs, reply as Reply[], repeated);
+    const created = new Set(jobs.filter((_job, i) => added[i] === CREATED));
+    await release((job) => created.has(job));
+    if (isRefused && text(first) === 'unknown') throw unknown(queue, text(second!));
     await this.dependencies.settle(edges);
+    await this.dependencies.settleMembers(queue, [...created]);
     return { reply: reply as Reply[], repeated };
   }
 

@@ -1,4 +1,7 @@
+import { batchCounts } from '../../job/batch.js';
+import { readChildren } from '../../job/children.js';
 import { type Job, STATES, type State } from '../../job/job.js';
+import { readLog, readProgressSteps } from '../../job/timed-lines.js';
 import type { Counts, Dependents, JobPage, ListOptions, WorkerInfo } from '../store.js';
 import type { Arg, Reply } from './connection/client.js';
 import { type FoundLease, walkLeases } from './leases.js';
@@ -9,12 +12,15 @@ export async function get(view: View, queue: string, ids: readonly string[]): Pr
   if (ids.length === 0) return [];
   const flat = (await run(view, 'get', queue, ids)) as (Buffer | null)[];
   return ids.map((id, i) => {
-    const [record, state, found, progress, log, attempts] = flat.slice(6 * i, 6 * i + 6);
+    const [record, state, found, progress, log, attempts, children, batch, steps] = flat.slice(9 * i, 9 * i + 9);
     if (!record) return undefined;
     const job = decodeJob(queue, id, record, found ?? null, text(state!) as State);
     if (progress) job.progress = progress.toString();
-    if (log) job.log = log.toString();
+    if (steps) job.progressSteps = readProgressSteps(steps.toString());
+    if (log) Object.assign(job, readLog(log.toString()));
     if (attempts) job.attempts = attempts.toString();
+    if (children) job.children = readChildren(children.toString());
+    if (batch) job.batch = batchCounts(batch.toString(), job.state);
     return job;
   });
 }

@@ -11,6 +11,7 @@ import {
   type Terminal,
 } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
+import { progressLine } from '../../job/timed-lines.js';
 import type {
   AddOutcome,
   Capacity,
@@ -20,6 +21,7 @@ import type {
   JobChanges,
   JobPage,
   ListOptions,
+  MoveOutcome,
   NewSession,
   ProgressUpdate,
   QueueSettings,
@@ -32,6 +34,7 @@ import type {
   WorkerInfo,
   WorkerSession,
 } from '../store.js';
+import { RedisBatches } from './batches.js';
 import type { Arg, RedisClient, Reply } from './connection/client.js';
 import { Signals } from './connection/signals.js';
 import { Dependencies } from './dependencies.js';
@@ -40,12 +43,13 @@ import { RedisHistory } from './history.js';
 import { JobAdder } from './job-adder.js';
 import type { Keys } from './keys.js';
 import { lostWithReservations, lostWithWorkers } from './lost-entries.js';
+import { Moves } from './queue/moves.js';
+import { configure, settings } from './queue/settings.js';
 import { count, dependents, get, leasesOf, list, queues, workers } from './reads.js';
 import {
   doneArguments,
   doneTaskArguments,
-  limitsText,
-  readLimits,
+  parkArguments,
   settleArguments,
   updateArguments,
 } from './records/arguments.js';
@@ -76,6 +80,7 @@ export class RedisStore implements Store {
   readonly schedules: RedisSchedules;
   readonly events: RedisEvents;
   readonly sources: SourceStore;
+  readonly batches: RedisBatches;
   readonly history: RedisHistory;
   readonly raw: RedisRawStore;
   readonly maxParallelClaims = 3;
@@ -86,6 +91,7 @@ export class RedisStore implements Store {
   readonly #signals: Signals;
   readonly #dependencies: Dependencies;
   readonly #adder: JobAdder;
+  readonly #moves: Moves;
 
   constructor(options: RedisStoreOptions) {
     this.warnings = options.warnings;
@@ -94,7 +100,9 @@ export class RedisStore implements Store {
     this.#registry = new Registry(this.#view);
     this.#signals = new Signals(options.subscriber);
     this.#dependencies = new Dependencies(this.#view);
-    this.#adder = new JobAdder(this.#view, this.#registry, this.#signals, this.#dependencies);
+    this.batches = new RedisBatches(this.#view);
+    this.#adder = new JobAdder(this.#view, this.#registry, this.#signals, this.#dependencies, this.batches);
+    this.#moves = new Moves(this.#view, this.#registry);
     this.schedules = new RedisSchedules(this.#view, this.#registry);
     this.events = new RedisEvents(this.#view, this.#registry);
     this.sources = this.#adder.sources;
@@ -132,6 +140,7 @@ export class RedisStore implements Store {
 
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     if (settlements.length === 0) return [];
+    if (settlements.some(({ outcome }) => outcome.to === 'blocked')) return this.#settleWithParks(queue, settlements);
     const jobs = doneArguments(settlements, this.#view.time());
     if (jobs) return this.#released(queue, settlements, await this.#done('done', queue, jobs, settlements.length));
     const tasks = doneTaskArguments(settlements, this.#view.time());
@@ -142,8 +151,8 @@ export class RedisStore implements Store {
   }
 
   async recordProgress(queue: string, lease: Lease, note: ProgressUpdate): Promise<boolean> {
-    const progress = note.progress === undefined ? '' : `=${note.progress}`;
-    const args = [this.#view.time(), lease.token, lease.id ?? '', progress, note.log ?? '', String(LOG_LIMIT)];
+    const progress = note.progress === undefined ? ['', ''] : [`=${note.progress}`, progressLine(note.progress)];
+    const args = [this.#view.time(), lease.token, lease.id ?? '', ...progress, note.log ?? '', String(LOG_LIMIT)];
     return (await this.#view.run('record_progress', queue, args)).reply === 1;
   }
 
@@ -183,7 +192,8 @@ export class RedisStore implements Store {
     if (reply === null) return { lost: [], more: false };
     const [more, outbox, edges, unused, kept, droppedDead, count] = reply as number[];
     if (unused === 1) await this.#registry.remove(queue);
-    const left = outbox === 1 && !(await this.#dependencies.drain(queue));
+    if (outbox! >= 2) await this.#moves.resume(queue);
+    const left = outbox! % 2 === 1 && !(await this.#dependencies.drain(queue));
     if (edges === 1) await this.#dependencies.recheck(queue);
     if (kept === 1) await this.#dependencies.recheckKept(queue);
     const workers = reply.slice(7, 7 + count!).map((id) => text(id));
@@ -247,16 +257,17 @@ export class RedisStore implements Store {
     return reply === null || text(reply) === '' ? undefined : (text(reply) as State);
   }
 
-  async settings(queue: string): Promise<QueueSettings> {
-    const key = `${this.#view.keys.queue(queue).stem}meta`;
-    const [paused, limits] = (await this.#view.client.call('HMGET', key, 'paused', 'pace')) as Reply[];
-    return { paused: paused !== null, limits: readLimits(text(limits!)) };
+  move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
+    return this.#moves.move(queue, ids, to);
   }
 
-  async configure(queue: string, { paused, limits }: Partial<QueueSettings>): Promise<void> {
+  settings(queue: string): Promise<QueueSettings> {
+    return settings(this.#view, queue);
+  }
+
+  async configure(queue: string, changes: Partial<QueueSettings>): Promise<void> {
     await this.#registry.add(queue);
-    if (paused !== undefined) await this.#view.run('pause', queue, [this.#view.time(), paused ? '1' : '0']);
-    if (limits !== undefined) await this.#view.run('set_limits', queue, [this.#view.time(), limitsText(limits)]);
+    await configure(this.#view, queue, changes);
   }
 
   async obliterate(queue: string): Promise<void> {
@@ -305,6 +316,31 @@ export class RedisStore implements Store {
       known.filter((_job, i) => applied[i]),
     );
     return ids.map((id) => ended.delete(id));
+  }
+
+  /** Jobs that wait for their children are settled one by one, as these may be in other slots; the others together. */
+  async #settleWithParks(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    const others = settlements.filter(({ outcome }) => outcome.to !== 'blocked');
+    const rest = await this.settle(queue, others);
+    const applied = new Map(others.map((settlement, i) => [settlement, rest[i]!]));
+    for (const settlement of settlements) {
+      if (settlement.outcome.to === 'blocked') applied.set(settlement, await this.#park(queue, settlement));
+    }
+    return settlements.map((settlement) => applied.get(settlement)!);
+  }
+
+  async #park(queue: string, settlement: Settlement): Promise<boolean> {
+    const { outcome, lease } = settlement;
+    const children = outcome.to === 'blocked' ? outcome.list.children : [];
+    const edges = await this.#dependencies.linkChildren(queue, lease.id!, children);
+    const { reply, repeated } = await this.#view.run(
+      'park',
+      queue,
+      parkArguments(queue, settlement, this.#view.time()),
+    );
+    const [parked] = this.#applied(queue, reply as number[], repeated);
+    await this.#dependencies.settle(edges);
+    return parked!;
   }
 
   /** Jobs that have ended no longer need the records of their upstream jobs in other queues. */

@@ -1,5 +1,7 @@
-import type { EventStore, HistoryStore, ScheduleStore, SourceStore } from '../store.js';
+import type { State } from '../../job/job.js';
+import type { BatchStore, EventStore, HistoryStore, ScheduleStore, SourceStore } from '../store.js';
 import type { QueueAccess } from './access.js';
+import { closeBatch, openMembers } from './batches.js';
 import type { Signals } from './signals.js';
 import { QueueCounters } from './tables.js';
 import { addFromSource, sourcePosition } from './verbs/add-from-source.js';
@@ -51,5 +53,23 @@ export function sourceStore(access: QueueAccess, signals: Signals): SourceStore 
       return outcomes;
     },
     position: (queue, source) => access.read(queue, '', (n) => sourcePosition(tables, n, source)),
+  };
+}
+
+export function batchStore(access: QueueAccess, signals: Signals): BatchStore {
+  const { tables, now } = access;
+  return {
+    close: async (queue, id) => {
+      const state = await access.update<State | undefined>(queue, undefined, (n) => {
+        const counters = new QueueCounters(tables, n);
+        const after = closeBatch(tables, counters, id, now());
+        counters.write();
+        return after;
+      });
+      signals.emit(queue, { type: 'work' });
+      return state;
+    },
+    openMembers: (queue, id, { limit, cursor }) =>
+      access.read(queue, { members: [] }, (n) => openMembers(tables, n, id, limit, cursor ?? '')),
   };
 }

@@ -1,8 +1,12 @@
 import { type Keep, type Spec, STATES, type Terminal } from '../../job/job.js';
 import { decodeSpec, keepOf } from '../../job/spec.js';
+import { skipReason } from '../../job/transitions.js';
+import { countMember, isHeld } from './batches.js';
 import type { Value } from './file/driver.js';
 import { HIDDEN, isAnyNeeded, isNeeded, keepAwaited, releaseNeeds } from './kept-records.js';
-import { CountersByQueue, type QueueCounters, RAN, S, sizeOf, type Tables } from './tables.js';
+import { CountersByQueue, type QueueCounters, RAN, S, type Tables } from './tables.js';
+import { unblock } from './unblock.js';
+import { readNote } from './verbs/notes.js';
 
 /** The consequences of a job's end: its record is kept or removed, its unique key freed, its dependents notified. */
 
@@ -78,6 +82,8 @@ export function dropRecords(
 
 function dropAll(tables: Tables, select: string, values: Value[]): number {
   if (hasNotes(tables)) tables.sql(`DELETE FROM notes WHERE n IN (${select})`).run(...values);
+  // The job of a batch may end before its members.
+  if (hasEdges(tables)) tables.sql(`DELETE FROM edges WHERE down IN (${select})`).run(...values);
   return Number(tables.sql(`DELETE FROM jobs WHERE n IN (${select})`).run(...values).changes);
 }
 
@@ -107,6 +113,11 @@ export function removeEnded(tables: Tables, counters: QueueCounters, id: string)
 function deleteJob(tables: Tables, n: number): void {
   tables.sql('DELETE FROM jobs WHERE n = ?').run(n);
   if (hasNotes(tables)) tables.sql('DELETE FROM notes WHERE n = ?').run(n);
+  if (hasEdges(tables)) tables.sql('DELETE FROM edges WHERE down = ?').run(n);
+}
+
+function hasEdges(tables: Tables): boolean {
+  return tables.sql('SELECT 1 FROM edges LIMIT 1').get() !== undefined;
 }
 
 export function hasNotes(tables: Tables): boolean {
@@ -123,7 +134,7 @@ export function notifyDependents(
   ended: { n: number; id: string; state: Terminal }[],
 ): number[] {
   const needy = isAnyNeeded(tables);
-  if (!needy && !tables.sql('SELECT 1 FROM edges LIMIT 1').get()) return [];
+  if (!needy && !hasEdges(tables)) return [];
   const all = new CountersByQueue(tables, own);
   const woken = new Set<number>();
   const work = [...ended];
@@ -131,27 +142,21 @@ export function notifyDependents(
     const next = work[i]!;
     const rows = tables
       .sql(
-        `SELECT down, policy, queue, id, priority, at, spec, payload, grp FROM edges JOIN jobs ON n = down
-         WHERE up = ? AND state = 0 ORDER BY id`,
+        `SELECT down AS n, policy, member, queue, id, state, at, spec, grp, attempt, crashes FROM edges
+         JOIN jobs ON n = down WHERE up = ? ORDER BY id`,
       )
-      .all(next.n);
+      .all(next.n) as unknown as DependentRow[];
     tables.sql('DELETE FROM edges WHERE up = ?').run(next.n);
     for (const row of rows) {
-      const counters = all.of(row.queue as number);
-      const n = row.down as number;
+      const runsAnyway = row.member === 1 && countMember(tables, row.n, next.state);
+      if (row.state !== S.blocked) continue;
+      const counters = all.of(row.queue);
+      const parked = readNote(tables, row.n, 'children') !== undefined;
       if (next.state !== 'done' && row.policy === 'success') {
-        tables.sql('DELETE FROM edges WHERE down = ?').run(n);
-        counters.add('blocked', -1);
-        counters.add('bytes', -sizeOf(row.payload as string));
-        const outcome = `an upstream job ended ${next.state}: ${next.id}`;
-        const ending = { n, id: row.id as string, state: 'cancelled' as const, attempt: 0, crashes: 0, outcome };
-        closeJob(tables, counters, now, { ...ending, spec: decodeSpec((row.spec as string | null) ?? '') });
-        counters.event(now, 'cancelled', ending.id, outcome);
-        work.push(ending);
-      } else if (!tables.sql('SELECT 1 FROM edges WHERE down = ? LIMIT 1').get(n)) {
-        unblock(tables, counters, now, n, row.at as number);
-        const later = (row.at as number) > now;
-        if (row.grp !== null && !later) counters.groups(now).enter(row.grp as string);
+        work.push(skip(tables, counters, now, row, next, parked));
+        if (row.grp !== null) woken.add(counters.queue);
+      } else if ((runsAnyway && !parked) || !isHeld(tables, row.n)) {
+        unblock(tables, counters, now, row);
         woken.add(counters.queue);
       }
     }
@@ -161,10 +166,39 @@ export function notifyDependents(
   return [...woken];
 }
 
-function unblock(tables: Tables, counters: QueueCounters, now: number, n: number, at: number): void {
-  const later = at > now;
-  counters.move('blocked', later ? 'scheduled' : 'ready');
-  tables
-    .sql('UPDATE jobs SET state = ?, seq = ?, ran = ? WHERE n = ?')
-    .run(later ? S.scheduled : S.ready, later ? 0 : counters.nextBack(), later ? null : now, n);
+/** A blocked job will never be able to run: it is cancelled, or dead if it has already run and waits for its children. */
+function skip(
+  tables: Tables,
+  counters: QueueCounters,
+  now: number,
+  row: DependentRow,
+  up: { id: string; state: Terminal },
+  parked: boolean,
+): { n: number; id: string; state: Terminal } {
+  const { n, id, attempt, crashes } = row;
+  const state = parked ? 'dead' : 'cancelled';
+  const outcome = skipReason(parked, up);
+  tables.sql('DELETE FROM edges WHERE down = ? AND member = 0').run(n);
+  counters.add('blocked', -1);
+  if (row.grp !== null) counters.groups(now).letGo(row.grp, n);
+  const { size } = tables.sql('SELECT length(CAST(payload AS BLOB)) AS size FROM jobs WHERE n = ?').get(n)!;
+  counters.add('bytes', -(size as number));
+  const ending = { n, id, state, attempt, crashes, outcome } as const;
+  closeJob(tables, counters, now, { ...ending, spec: decodeSpec(row.spec ?? '') });
+  counters.event(now, state, id, outcome);
+  return ending;
+}
+
+interface DependentRow {
+  n: number;
+  policy: 'success' | 'finished';
+  member: number;
+  queue: number;
+  id: string;
+  state: number;
+  at: number;
+  spec: string | null;
+  grp: string | null;
+  attempt: number;
+  crashes: number;
 }

@@ -1,9 +1,9 @@
-import type { QueueLimits, Rate } from '../store.js';
+import type { GroupLimits, QueueLimits, Rate } from '../store.js';
 import type { QueueCounters, Tables } from './tables.js';
 
 /** Values of the `shelf` column: see the schema. */
 const SHELF = { none: 0, turns: 1, full: 2, rested: 3 } as const;
-const COLUMNS = 'name, waiting, holds, shelf, turn, opened, started, rests';
+const COLUMNS = 'name, waiting, holds, shelf, turn, opened, started, rests, held';
 
 /** How many groups one claim examines beyond those it takes from. */
 const LOOKED_AT = 1_000;
@@ -17,6 +17,14 @@ interface Group {
   opened: number;
   started: number;
   rests: number;
+  /** In an ordered group: the row of the job that has started, has not ended, and waits to go on. No other job may start. */
+  held: number | null;
+}
+
+/** What a group gives to a claim: this many of its first jobs, or the one it holds. */
+export interface Share {
+  count: number;
+  held: number | null;
 }
 
 /**
@@ -24,7 +32,7 @@ interface Group {
  * rotation until it may. Changes are collected during a call and written once.
  */
 export class Groups {
-  readonly #pace: NonNullable<QueueLimits['group']>;
+  readonly #pace: GroupLimits;
   readonly #known = new Map<string, Group>();
   readonly #changed = new Set<Group>();
 
@@ -36,13 +44,37 @@ export class Groups {
     this.#pace = limitsOf(counters.row).group ?? {};
   }
 
-  /** A job of the group has become ready. */
-  enter(name: string): void {
+  /** A job of the group has become ready; `n` is its row, needed if the group may hold it. */
+  enter(name: string, n?: number): void {
     const group = this.#find(name) ?? this.#make(name);
     group.waiting += 1;
     this.counters.add('grouped', 1);
     this.#changed.add(group);
-    if (group.shelf === SHELF.none) this.#place(group);
+    const goesOn = group.shelf === SHELF.full && group.held !== null && group.held === n;
+    if (group.shelf === SHELF.none || goesOn) this.#place(group);
+  }
+
+  /** A job that has started waits again: in an ordered group, no other job may start before it has ended. */
+  hold(name: string, n: number): void {
+    if (!this.#pace.ordered) return;
+    const group = this.#find(name) ?? this.#make(name);
+    group.held ??= n;
+    this.#changed.add(group);
+  }
+
+  /** Whether the group waits for this job, which waits itself. */
+  isHeld(name: string, n: number): boolean {
+    return this.#pace.ordered === true && this.#find(name)?.held === n;
+  }
+
+  /** A waiting job has ended or left: if the group held it, others may start. Returns whether it did. */
+  letGo(name: string, n: number): boolean {
+    if (!this.isHeld(name, n)) return false;
+    const group = this.#find(name)!;
+    group.held = null;
+    this.#changed.add(group);
+    if (group.shelf === SHELF.full) this.#place(group);
+    return true;
   }
 
   /** A ready job of the group is gone. A group with nothing waiting stays in the rotation until its turn comes. */
@@ -71,7 +103,7 @@ export class Groups {
    * Takes up to `want` jobs, one from each group in turn. The shares are counted first and the jobs taken afterwards,
    * all at once; `lease` takes that many from the heads of the groups' waiting lists, group by group.
    */
-  take<T>(want: number, lease: (counts: ReadonlyMap<string, number>) => T[]): T[] {
+  take<T>(want: number, lease: (shares: ReadonlyMap<string, Share>) => T[]): T[] {
     const order: Group[] = [];
     const given = new Map<Group, number>();
     const again: Group[] = [];
@@ -91,7 +123,7 @@ export class Groups {
       if (count + 1 < most) again.push(group);
     }
     if (order.length === 0) return [];
-    const all = lease(new Map([...given].map(([group, count]) => [group.name, count])));
+    const all = lease(new Map([...given].map(([group, count]) => [group.name, { count, held: group.held }])));
     const taken = new Map<Group, T[]>();
     for (const [group, count] of given) {
       this.#give(group, count);
@@ -154,17 +186,19 @@ export class Groups {
     this.tables
       .sql('UPDATE groups SET shelf = 1, turn = ? WHERE queue = ? AND shelf IN (2, 3)')
       .run(this.counters.get('turn'), this.counters.queue);
+    if (this.#pace.ordered) return;
+    this.tables.sql('UPDATE groups SET held = NULL WHERE queue = ? AND held IS NOT NULL').run(this.counters.queue);
   }
 
   flush(): void {
     if (this.#changed.size === 0) return;
     const save = this.tables.sql(
-      `INSERT INTO groups (queue, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+      `INSERT INTO groups (queue, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
        waiting = excluded.waiting, holds = excluded.holds, shelf = excluded.shelf, turn = excluded.turn,
-       opened = excluded.opened, started = excluded.started, rests = excluded.rests`,
+       opened = excluded.opened, started = excluded.started, rests = excluded.rests, held = excluded.held`,
     );
-    for (const { name, waiting, holds, shelf, turn, opened, started, rests } of this.#changed)
-      save.run(this.counters.queue, name, waiting, holds, shelf, turn, opened, started, rests);
+    for (const { name, waiting, holds, shelf, turn, opened, started, rests, held } of this.#changed)
+      save.run(this.counters.queue, name, waiting, holds, shelf, turn, opened, started, rests, held);
     this.#changed.clear();
   }
 
@@ -172,25 +206,37 @@ export class Groups {
     const [opened, started] = windowOf(group, this.#pace.rate, this.now);
     group.waiting -= count;
     group.holds += count;
-    Object.assign(group, { opened, started: started + count });
+    Object.assign(group, { opened, started: started + count, held: null });
     this.counters.add('grouped', -count);
     this.#changed.add(group);
   }
 
   /** How many jobs the group may start now. */
   #mayGive(group: Group): number {
-    const { concurrency, rate } = this.#pace;
-    const slots = concurrency === undefined ? group.waiting : concurrency - group.holds;
+    const { rate } = this.#pace;
+    const slots = this.#slots(group);
     const starts = rate ? rate.count - windowOf(group, rate, this.now)[1] : group.waiting;
     return Math.max(0, Math.min(group.waiting, slots, starts));
   }
 
+  /** How many jobs the group may start, as far as its concurrency and its order are concerned. */
+  #slots(group: Group): number {
+    const { concurrency, ordered } = this.#pace;
+    if (ordered) return group.holds > 0 || this.#waitsForHeld(group) ? 0 : 1;
+    return concurrency === undefined ? group.waiting : concurrency - group.holds;
+  }
+
+  #waitsForHeld(group: Group): boolean {
+    if (group.held === null) return false;
+    return this.tables.sql('SELECT 1 FROM jobs WHERE n = ? AND state = 2').get(group.held) === undefined;
+  }
+
   /** Puts a group where it belongs now, last in the rotation if it may start jobs. */
   #place(group: Group): void {
-    const { concurrency, rate } = this.#pace;
+    const { rate } = this.#pace;
     this.#changed.add(group);
     if (group.waiting === 0) group.shelf = SHELF.none;
-    else if (concurrency !== undefined && group.holds >= concurrency) group.shelf = SHELF.full;
+    else if (this.#slots(group) <= 0) group.shelf = SHELF.full;
     else if (rate && windowOf(group, rate, this.now)[1] >= rate.count) {
       group.shelf = SHELF.rested;
       group.rests = group.opened + rate.per;
@@ -212,7 +258,17 @@ export class Groups {
   }
 
   #make(name: string): Group {
-    const group = { name, waiting: 0, holds: 0, shelf: SHELF.none, turn: 0, opened: 0, started: 0, rests: 0 };
+    const group = {
+      name,
+      waiting: 0,
+      holds: 0,
+      shelf: SHELF.none,
+      turn: 0,
+      opened: 0,
+      started: 0,
+      rests: 0,
+      held: null,
+    };
     this.#known.set(name, group);
     return group;
   }
@@ -225,8 +281,8 @@ export class Groups {
     return rows.map((row) => {
       const known = this.#known.get(row[0] as string);
       if (known) return known;
-      const [name, waiting, holds, shelf, turn, opened, started, rests] = row as [string, ...number[]];
-      const group = { name, waiting, holds, shelf, turn, opened, started, rests } as Group;
+      const [name, waiting, holds, shelf, turn, opened, started, rests, held] = row as [string, ...number[]];
+      const group = { name, waiting, holds, shelf, turn, opened, started, rests, held } as Group;
       this.#known.set(name, group);
       return group;
     });
@@ -253,6 +309,8 @@ export function dropIdleGroups(tables: Tables, { queue, row }: QueueCounters, no
   if (row.turn === 0) return;
   const per = limitsOf(row).group?.rate?.per ?? 0;
   tables
-    .sql('DELETE FROM groups WHERE queue = ? AND waiting = 0 AND holds = 0 AND shelf = 0 AND opened <= ?')
+    .sql(
+      'DELETE FROM groups WHERE queue = ? AND waiting = 0 AND holds = 0 AND shelf = 0 AND held IS NULL AND opened <= ?',
+    )
     .run(queue, now - per);
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Bytes, Job, Lease, NewJob, State, Terminal } from '../../job/job.js';
 import type {
   AddOutcome,
+  BatchStore,
   Capacity,
   Claim,
   Counts,
@@ -11,6 +12,7 @@ import type {
   JobChanges,
   JobPage,
   ListOptions,
+  MoveOutcome,
   NewSession,
   ProgressUpdate,
   QueueSettings,
@@ -26,8 +28,9 @@ import type {
 } from '../store.js';
 import { QueueAccess } from './access.js';
 import { AwaitMarks } from './await-marks.js';
+import { breakerSettings } from './breaker.js';
 import { ExternalConnections } from './external-connections.js';
-import { eventStore, historyStore, scheduleStore, sourceStore } from './facets.js';
+import { batchStore, eventStore, historyStore, scheduleStore, sourceStore } from './facets.js';
 import { backUp } from './file/backup.js';
 import type { CommitWatcher } from './file/commit-watcher.js';
 import type { Committer } from './file/committer.js';
@@ -39,8 +42,9 @@ import type { Tables } from './tables.js';
 import { SqliteRawStore } from './tasks/raw-store.js';
 import { writeWorkEvent } from './tasks/task-events.js';
 import { add, push } from './verbs/add.js';
-import { cancel, obliterate, recordProgress, remove, rerun, setLimits } from './verbs/change.js';
+import { cancel, configure, obliterate, recordProgress, remove, rerun } from './verbs/change.js';
 import { claim } from './verbs/claim.js';
+import { type Moved, moveJobs } from './verbs/move.js';
 import { count, dependents, get, leasesOf, list, workers } from './verbs/reads.js';
 import { reportSuccess } from './verbs/report.js';
 import { heartbeat, join, leave } from './verbs/sessions.js';
@@ -71,6 +75,7 @@ export class SqliteStore implements Store {
   readonly schedules: ScheduleStore;
   readonly events: EventStore;
   readonly sources: SourceStore;
+  readonly batches: BatchStore;
   readonly history: HistoryStore;
   readonly raw: SqliteRawStore;
   readonly maxParallelClaims = 1;
@@ -97,6 +102,7 @@ export class SqliteStore implements Store {
     this.schedules = scheduleStore(this.#access, this.#signals);
     this.events = eventStore(this.#access);
     this.sources = sourceStore(this.#access, this.#signals);
+    this.batches = batchStore(this.#access, this.#signals);
     this.history = historyStore(this.#access);
     this.raw = new SqliteRawStore(this.#access, this.#signals);
     committer.onCommit = () => this.#signals.newEvents(tables.queuesWithNewEvents);
@@ -116,6 +122,11 @@ export class SqliteStore implements Store {
   async add(queue: string, jobs: readonly NewJob[], limits: Capacity = {}): Promise<AddOutcome[]> {
     const outcomes = await this.#access.write(queue, (n) => add(this.#tables, n, jobs, limits, this.now()));
     this.#signals.emit(queue, { type: 'work' });
+    // A member that is cancelled as it is added may complete its batch.
+    for (const { spec } of jobs) {
+      if (spec.batch && spec.needs && spec.batch.queue !== queue)
+        this.#signals.emit(spec.batch.queue, { type: 'work' });
+    }
     return outcomes;
   }
 
@@ -244,19 +255,26 @@ export class SqliteStore implements Store {
     return this.#access.update(queue, nothing(ids).applied, (n) => remove(this.#tables, n, ids));
   }
 
+  async move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
+    const none: Moved = { outcomes: ids.map(() => 'unknown'), gone: [] };
+    const { outcomes, gone } = await this.#access.update(queue, none, (n) =>
+      moveJobs(this.#tables, n, ids, to, this.now()),
+    );
+    this.#signals.ended(queue, gone, []);
+    for (const name of [queue, to]) this.#signals.emit(name, { type: 'work' });
+    return outcomes;
+  }
+
   settings(queue: string): Promise<QueueSettings> {
     return this.#access.read(queue, { paused: false, limits: {} }, (n) => {
       const row = this.#tables.row(n);
-      return { paused: row.paused === 1, limits: limitsOf(row) };
+      return { paused: row.paused === 1, limits: limitsOf(row), ...breakerSettings(row) };
     });
   }
 
-  async configure(queue: string, { paused, limits }: Partial<QueueSettings>): Promise<void> {
-    await this.#access.write(queue, (n) => {
-      if (paused !== undefined) this.#tables.sql('UPDATE queues SET paused = ? WHERE n = ?').run(paused ? 1 : 0, n);
-      if (limits !== undefined) setLimits(this.#tables, n, limits, this.now());
-    });
-    if (paused !== true) this.#signals.emit(queue, { type: 'work' });
+  async configure(queue: string, settings: Partial<QueueSettings>): Promise<void> {
+    await this.#access.write(queue, (n) => configure(this.#tables, n, settings, this.now()));
+    if (settings.paused !== true) this.#signals.emit(queue, { type: 'work' });
   }
 
   async obliterate(queue: string): Promise<void> {

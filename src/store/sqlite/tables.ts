@@ -79,6 +79,14 @@ export type QueueRow = Counts & {
   watched: number;
   /** Dead jobs dropped because there were too many. */
   dropped: number;
+  /** JSON of the breaker, if there is one. */
+  breaker: string | null;
+  /** Failed attempts in a row, as far as a breaker counts them. */
+  failed: number;
+  /** Until when the breaker is open; 0 if it is closed. */
+  broken: number;
+  /** The token of the entry that the open breaker let through, as in its row. */
+  trial: string | null;
 };
 
 const COUNTERS = ['tasks', 'bytes', 'front', 'back', 'claims', 'grouped', 'turn', 'dropped', ...STATES] as const;

@@ -29,6 +29,14 @@ const acts = {
     await job.progress({ percent: 40 });
     void job.log('the last line');
   },
+  family: async (job) => {
+    const children = await job.children();
+    if (children.length > 0) return { children: children.map(({ result }) => result), needs: await job.needs() };
+    await job.addChildren([{ payload: 'place' }, { payload: 'bytes' }]);
+    return job.waitForChildren();
+  },
+  batch: (job) => job.batch(),
+  badChild: (job) => job.addChildren([{ queue: '', payload: 1 }]).catch(({ code, message }) => [code, message]),
   badProgress: (job) => job.progress(undefined),
   late: async (job) => {
     setTimeout(() => job.log('too late').catch(({ code }) => process.stdout.write(`${code}\n`)), 5);

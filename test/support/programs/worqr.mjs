@@ -9,6 +9,8 @@ const say = (...words) => process.stdout.write(`${words.join(' ')}\n`);
 const worqr = new Worqr(url, options);
 const held = [];
 let working = 0;
+/** It has been told to finish: news of work that comes late must not make it take more. */
+let over = false;
 
 async function work() {
   const task = await worqr.dequeue(queue);
@@ -19,7 +21,7 @@ async function work() {
 }
 
 async function hold() {
-  while (held.length + working < take) {
+  while (!over && held.length + working < take) {
     working += 1;
     const task = await worqr.dequeue(queue).finally(() => {
       working -= 1;
@@ -31,6 +33,7 @@ async function hold() {
 }
 
 async function finish() {
+  over = true;
   for (const { id, task } of held.splice(0)) {
     await worqr.finishProcess(id).then(
       () => say('finished', task),

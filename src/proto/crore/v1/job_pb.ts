@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file crore/v1/job.proto.
  */
 export const file_crore_v1_job: GenFile = /*@__PURE__*/
-  fileDesc("ChJjcm9yZS92MS9qb2IucHJvdG8SCGNyb3JlLnYxIi4KBEJvZHkSDgoEanNvbhgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIGCgRraW5kItsDCgdCYWNrb2ZmEigKBWZpeGVkGAEgASgLMhcuY3JvcmUudjEuQmFja29mZi5GaXhlZEgAEjQKC2V4cG9uZW50aWFsGAIgASgLMh0uY3JvcmUudjEuQmFja29mZi5FeHBvbmVudGlhbEgAEiwKB3F1YXJ0aWMYAyABKAsyGS5jcm9yZS52MS5CYWNrb2ZmLlF1YXJ0aWNIABoxCgVGaXhlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhp/CgtFeHBvbmVudGlhbBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZmYWN0b3IYAiABKAESJgoDY2FwGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmppdHRlchgEIAEoARqFAQoHUXVhcnRpYxInCgRiYXNlGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBmppdHRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNjYXAYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBgoEa2luZCJNCgRLZWVwEicKBHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFY291bnQYAiABKANIAIgBAUIICgZfY291bnQihwEKBlVuaXF1ZRILCgNrZXkYASABKAkSJAoFc2NvcGUYAiABKA4yFS5jcm9yZS52MS5VbmlxdWVTY29wZRImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIgoEbW9kZRgEIAEoDjIULmNyb3JlLnYxLlVuaXF1ZU1vZGUiQwoETmVlZBINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIgCgJvbhgDIAEoDjIULmNyb3JlLnYxLk5lZWRQb2xpY3kijgQKCkpvYk9wdGlvbnMSFQoIYXR0ZW1wdHMYASABKA1IAIgBARIiCgdiYWNrb2ZmGAIgASgLMhEuY3JvcmUudjEuQmFja29mZhIuCgtyZXNlcnZhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdleHBpcmVzGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhwKBGtlZXAYBSABKAsyDi5jcm9yZS52MS5LZWVwEiEKCWtlZXBfZGVhZBgGIAEoCzIOLmNyb3JlLnYxLktlZXASMgoHaGVhZGVycxgHIAMoCzIhLmNyb3JlLnYxLkpvYk9wdGlvbnMuSGVhZGVyc0VudHJ5EiAKBnVuaXF1ZRgIIAEoCzIQLmNyb3JlLnYxLlVuaXF1ZRIdCgVuZWVkcxgJIAMoCzIOLmNyb3JlLnYxLk5lZWQSCwoDcmF3GAogASgIEg0KBWdyb3VwGAsgASgJEiwKCWlkX3dpbmRvdxgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCglyZXRyeV9mb3IYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24aLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCwoJX2F0dGVtcHRzIvkBCgZOZXdKb2ISCgoCaWQYASABKAkSHwoHcGF5bG9hZBgCIAEoCzIOLmNyb3JlLnYxLkJvZHkSEAoIcHJpb3JpdHkYAyABKAUSKgoFZGVsYXkYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25IABIoCgJhdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIABIlCgdvcHRpb25zGAYgASgLMhQuY3JvcmUudjEuSm9iT3B0aW9ucxIVCg1yZXBsYWNlX2VuZGVkGAcgASgIEhQKDGdlbmVyYXRlZF9pZBgIIAEoCEIGCgR0aW1lIvQECgNKb2ISDQoFcXVldWUYASABKAkSCgoCaWQYAiABKAkSHgoFc3RhdGUYAyABKA4yDy5jcm9yZS52MS5TdGF0ZRIfCgdwYXlsb2FkGAQgASgLMg4uY3JvcmUudjEuQm9keRIQCghwcmlvcml0eRgFIAEoBRIPCgdhdHRlbXB0GAYgASgNEg8KB2NyYXNoZXMYByABKA0SLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoGcnVuX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtmaW5pc2hlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGd29ya2VyGAwgASgJEg0KBXRva2VuGA0gASgJEh4KBnJlc3VsdBgOIAEoCzIOLmNyb3JlLnYxLkJvZHkSEgoFZXJyb3IYDyABKAlIAIgBARIQCghhbnN3ZXJlZBgQIAEoCBIVCghwcm9ncmVzcxgRIAEoCUgBiAEBEhAKA2xvZxgSIAEoCUgCiAEBEiUKB29wdGlvbnMYEyABKAsyFC5jcm9yZS52MS5Kb2JPcHRpb25zEiMKCGF0dGVtcHRzGBQgAygLMhEuY3JvcmUudjEuQXR0ZW1wdBInCgdhY3Rpb25zGBUgAygLMhYuY3JvcmUudjEuTWFudWFsQWN0aW9uQggKBl9lcnJvckILCglfcHJvZ3Jlc3NCBgoEX2xvZyLVAQoHQXR0ZW1wdBIPCgdhdHRlbXB0GAEgASgNEikKB291dGNvbWUYAiABKA4yGC5jcm9yZS52MS5BdHRlbXB0T3V0Y29tZRIuCgpzdGFydGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGd29ya2VyGAUgASgJEiAKBWVycm9yGAYgASgLMhEuY3JvcmUudjEuRmFpbHVyZSJSCgxNYW51YWxBY3Rpb24SDgoGYWN0aW9uGAEgASgJEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIKCgJieRgDIAEoCSJHCgdGYWlsdXJlEgwKBG5hbWUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVzdGFjaxgDIAEoCRIOCgZzdGRlcnIYBCABKAkiMgoFTGVhc2USDgoGd29ya2VyGAEgASgJEg0KBXRva2VuGAIgASgJEgoKAmlkGAMgASgJIl0KBUVudHJ5Eh4KBWxlYXNlGAEgASgLMg8uY3JvcmUudjEuTGVhc2USDgoEdGFzaxgCIAEoDEgAEhwKA2pvYhgDIAEoCzINLmNyb3JlLnYxLkpvYkgAQgYKBGtpbmQi5gMKBE1vdmUSDwoHYXR0ZW1wdBgBIAEoDRIPCgdjcmFzaGVzGAIgASgNEiMKBGRvbmUYAyABKAsyEy5jcm9yZS52MS5Nb3ZlLkRvbmVIABItCglzY2hlZHVsZWQYBCABKAsyGC5jcm9yZS52MS5Nb3ZlLlNjaGVkdWxlZEgAEiUKBXJlYWR5GAUgASgLMhQuY3JvcmUudjEuTW92ZS5SZWFkeUgAEiMKBGRlYWQYBiABKAsyEy5jcm9yZS52MS5Nb3ZlLkRlYWRIABItCgljYW5jZWxsZWQYByABKAsyGC5jcm9yZS52MS5Nb3ZlLkNhbmNlbGxlZEgAGiYKBERvbmUSHgoGcmVzdWx0GAEgASgLMg4uY3JvcmUudjEuQm9keRplCglTY2hlZHVsZWQSKAoFZGVsYXkYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFZXJyb3IYAiABKAlIAIgBARIQCghhbnN3ZXJlZBgDIAEoCEIICgZfZXJyb3IaJQoFUmVhZHkSEgoFZXJyb3IYASABKAlIAIgBAUIICgZfZXJyb3IaFQoERGVhZBINCgVlcnJvchgBIAEoCRoaCglDYW5jZWxsZWQSDQoFZXJyb3IYASABKAlCBAoCdG8iyQEKClNldHRsZW1lbnQSHgoFbGVhc2UYASABKAsyDy5jcm9yZS52MS5MZWFzZRIcCgRtb3ZlGAIgASgLMg4uY3JvcmUudjEuTW92ZRIlCgdvcHRpb25zGAMgASgLMhQuY3JvcmUudjEuSm9iT3B0aW9ucxIQCghwcmlvcml0eRgEIAEoBRIgCgZyZWNvcmQYBSABKAsyEC5jcm9yZS52MS5OZXdKb2ISIgoHYXR0ZW1wdBgGIAEoCzIRLmNyb3JlLnYxLkF0dGVtcHQikAEKBkNvdW50cxIPCgdibG9ja2VkGAEgASgDEhEKCXNjaGVkdWxlZBgCIAEoAxINCgVyZWFkeRgDIAEoAxIOCgZhY3RpdmUYBCABKAMSDAoEZG9uZRgFIAEoAxIMCgRkZWFkGAYgASgDEhEKCWNhbmNlbGxlZBgHIAEoAxIUCgxkcm9wcGVkX2RlYWQYCCABKAMiXwoGV29ya2VyEgoKAmlkGAEgASgJEiwKCGRlYWRsaW5lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVob2xkcxgDIAEoAxIMCgRpbmZvGAQgASgJKp4BCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhEKDVNUQVRFX0JMT0NLRUQQARITCg9TVEFURV9TQ0hFRFVMRUQQAhIPCgtTVEFURV9SRUFEWRADEhAKDFNUQVRFX0FDVElWRRAEEg4KClNUQVRFX0RPTkUQBRIOCgpTVEFURV9ERUFEEAYSEwoPU1RBVEVfQ0FOQ0VMTEVEEAcqdgoLVW5pcXVlU2NvcGUSHAoYVU5JUVVFX1NDT1BFX1VOU1BFQ0lGSUVEEAASGAoUVU5JUVVFX1NDT1BFX1dBSVRJTkcQARIWChJVTklRVUVfU0NPUEVfQUxJVkUQAhIXChNVTklRVUVfU0NPUEVfV0lORE9XEAMqcAoKVW5pcXVlTW9kZRIbChdVTklRVUVfTU9ERV9VTlNQRUNJRklFRBAAEhQKEFVOSVFVRV9NT0RFX0tFRVAQARIWChJVTklRVUVfTU9ERV9FWFRFTkQQAhIXChNVTklRVUVfTU9ERV9SRVBMQUNFEAMqXAoKTmVlZFBvbGljeRIbChdORUVEX1BPTElDWV9VTlNQRUNJRklFRBAAEhcKE05FRURfUE9MSUNZX1NVQ0NFU1MQARIYChRORUVEX1BPTElDWV9GSU5JU0hFRBACKoQBCg5BdHRlbXB0T3V0Y29tZRIfChtBVFRFTVBUX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRBVFRFTVBUX09VVENPTUVfRE9ORRABEhoKFkFUVEVNUFRfT1VUQ09NRV9GQUlMRUQQAhIbChdBVFRFTVBUX09VVENPTUVfQ1JBU0hFRBADYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChJjcm9yZS92MS9qb2IucHJvdG8SCGNyb3JlLnYxIi4KBEJvZHkSDgoEanNvbhgBIAEoCUgAEg4KBGRhdGEYAiABKAxIAEIGCgRraW5kItsDCgdCYWNrb2ZmEigKBWZpeGVkGAEgASgLMhcuY3JvcmUudjEuQmFja29mZi5GaXhlZEgAEjQKC2V4cG9uZW50aWFsGAIgASgLMh0uY3JvcmUudjEuQmFja29mZi5FeHBvbmVudGlhbEgAEiwKB3F1YXJ0aWMYAyABKAsyGS5jcm9yZS52MS5CYWNrb2ZmLlF1YXJ0aWNIABoxCgVGaXhlZBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhp/CgtFeHBvbmVudGlhbBIoCgVkZWxheRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZmYWN0b3IYAiABKAESJgoDY2FwGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmppdHRlchgEIAEoARqFAQoHUXVhcnRpYxInCgRiYXNlGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEikKBmppdHRlchgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCgNjYXAYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CBgoEa2luZCJNCgRLZWVwEicKBHRpbWUYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoFY291bnQYAiABKANIAIgBAUIICgZfY291bnQihwEKBlVuaXF1ZRILCgNrZXkYASABKAkSJAoFc2NvcGUYAiABKA4yFS5jcm9yZS52MS5VbmlxdWVTY29wZRImCgN0dGwYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIgoEbW9kZRgEIAEoDjIULmNyb3JlLnYxLlVuaXF1ZU1vZGUiQwoETmVlZBINCgVxdWV1ZRgBIAEoCRIKCgJpZBgCIAEoCRIgCgJvbhgDIAEoDjIULmNyb3JlLnYxLk5lZWRQb2xpY3kiIwoGSm9iUmVmEg0KBXF1ZXVlGAEgASgJEgoKAmlkGAIgASgJIlkKC0JhdGNoQ291bnRzEgwKBG9wZW4YASABKAgSDQoFdG90YWwYAiABKAMSDAoEZG9uZRgDIAEoAxIMCgRkZWFkGAQgASgDEhEKCWNhbmNlbGxlZBgFIAEoAyI7CghDaGlsZHJlbhINCgVmaXJzdBgBIAEoDRIgCghjaGlsZHJlbhgCIAMoCzIOLmNyb3JlLnYxLk5lZWQi/gQKCkpvYk9wdGlvbnMSFQoIYXR0ZW1wdHMYASABKA1IAIgBARIiCgdiYWNrb2ZmGAIgASgLMhEuY3JvcmUudjEuQmFja29mZhIuCgtyZXNlcnZhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdleHBpcmVzGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhwKBGtlZXAYBSABKAsyDi5jcm9yZS52MS5LZWVwEiEKCWtlZXBfZGVhZBgGIAEoCzIOLmNyb3JlLnYxLktlZXASMgoHaGVhZGVycxgHIAMoCzIhLmNyb3JlLnYxLkpvYk9wdGlvbnMuSGVhZGVyc0VudHJ5EiAKBnVuaXF1ZRgIIAEoCzIQLmNyb3JlLnYxLlVuaXF1ZRIdCgVuZWVkcxgJIAMoCzIOLmNyb3JlLnYxLk5lZWQSCwoDcmF3GAogASgIEg0KBWdyb3VwGAsgASgJEiwKCWlkX3dpbmRvdxgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCglyZXRyeV9mb3IYDSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIAoGcGFyZW50GBQgASgLMhAuY3JvcmUudjEuSm9iUmVmEh8KBWJhdGNoGBUgASgLMhAuY3JvcmUudjEuSm9iUmVmEisKDGJhdGNoX3BvbGljeRgWIAEoDjIVLmNyb3JlLnYxLkJhdGNoUG9saWN5Gi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQgsKCV9hdHRlbXB0cyL5AQoGTmV3Sm9iEgoKAmlkGAEgASgJEh8KB3BheWxvYWQYAiABKAsyDi5jcm9yZS52MS5Cb2R5EhAKCHByaW9yaXR5GAMgASgFEioKBWRlbGF5GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uSAASKAoCYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAASJQoHb3B0aW9ucxgGIAEoCzIULmNyb3JlLnYxLkpvYk9wdGlvbnMSFQoNcmVwbGFjZV9lbmRlZBgHIAEoCBIUCgxnZW5lcmF0ZWRfaWQYCCABKAhCBgoEdGltZSKfBgoDSm9iEg0KBXF1ZXVlGAEgASgJEgoKAmlkGAIgASgJEh4KBXN0YXRlGAMgASgOMg8uY3JvcmUudjEuU3RhdGUSHwoHcGF5bG9hZBgEIAEoCzIOLmNyb3JlLnYxLkJvZHkSEAoIcHJpb3JpdHkYBSABKAUSDwoHYXR0ZW1wdBgGIAEoDRIPCgdjcmFzaGVzGAcgASgNEi4KCmNyZWF0ZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKBnJ1bl9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZmluaXNoZWRfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBndvcmtlchgMIAEoCRINCgV0b2tlbhgNIAEoCRIeCgZyZXN1bHQYDiABKAsyDi5jcm9yZS52MS5Cb2R5EhIKBWVycm9yGA8gASgJSACIAQESEAoIYW5zd2VyZWQYECABKAgSFQoIcHJvZ3Jlc3MYESABKAlIAYgBARIQCgNsb2cYEiABKAlIAogBARIlCgdvcHRpb25zGBMgASgLMhQuY3JvcmUudjEuSm9iT3B0aW9ucxIjCghhdHRlbXB0cxgUIAMoCzIRLmNyb3JlLnYxLkF0dGVtcHQSJwoHYWN0aW9ucxgVIAMoCzIWLmNyb3JlLnYxLk1hbnVhbEFjdGlvbhItCglsb2dfdGltZXMYFiADKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KDnByb2dyZXNzX3N0ZXBzGBcgAygLMhYuY3JvcmUudjEuUHJvZ3Jlc3NTdGVwEiQKCGNoaWxkcmVuGB4gASgLMhIuY3JvcmUudjEuQ2hpbGRyZW4SJAoFYmF0Y2gYHyABKAsyFS5jcm9yZS52MS5CYXRjaENvdW50c0IICgZfZXJyb3JCCwoJX3Byb2dyZXNzQgYKBF9sb2ciRAoMUHJvZ3Jlc3NTdGVwEiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR0ZXh0GAIgASgJItUBCgdBdHRlbXB0Eg8KB2F0dGVtcHQYASABKA0SKQoHb3V0Y29tZRgCIAEoDjIYLmNyb3JlLnYxLkF0dGVtcHRPdXRjb21lEi4KCnN0YXJ0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZ3b3JrZXIYBSABKAkSIAoFZXJyb3IYBiABKAsyES5jcm9yZS52MS5GYWlsdXJlIlIKDE1hbnVhbEFjdGlvbhIOCgZhY3Rpb24YASABKAkSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgoKAmJ5GAMgASgJIkcKB0ZhaWx1cmUSDAoEbmFtZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBXN0YWNrGAMgASgJEg4KBnN0ZGVychgEIAEoCSIyCgVMZWFzZRIOCgZ3b3JrZXIYASABKAkSDQoFdG9rZW4YAiABKAkSCgoCaWQYAyABKAkiXQoFRW50cnkSHgoFbGVhc2UYASABKAsyDy5jcm9yZS52MS5MZWFzZRIOCgR0YXNrGAIgASgMSAASHAoDam9iGAMgASgLMg0uY3JvcmUudjEuSm9iSABCBgoEa2luZCK/BAoETW92ZRIPCgdhdHRlbXB0GAEgASgNEg8KB2NyYXNoZXMYAiABKA0SIwoEZG9uZRgDIAEoCzITLmNyb3JlLnYxLk1vdmUuRG9uZUgAEi0KCXNjaGVkdWxlZBgEIAEoCzIYLmNyb3JlLnYxLk1vdmUuU2NoZWR1bGVkSAASJQoFcmVhZHkYBSABKAsyFC5jcm9yZS52MS5Nb3ZlLlJlYWR5SAASIwoEZGVhZBgGIAEoCzITLmNyb3JlLnYxLk1vdmUuRGVhZEgAEi0KCWNhbmNlbGxlZBgHIAEoCzIYLmNyb3JlLnYxLk1vdmUuQ2FuY2VsbGVkSAASJwoGcGFya2VkGBQgASgLMhUuY3JvcmUudjEuTW92ZS5QYXJrZWRIABomCgREb25lEh4KBnJlc3VsdBgBIAEoCzIOLmNyb3JlLnYxLkJvZHkaZQoJU2NoZWR1bGVkEigKBWRlbGF5GAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKBWVycm9yGAIgASgJSACIAQESEAoIYW5zd2VyZWQYAyABKAhCCAoGX2Vycm9yGiUKBVJlYWR5EhIKBWVycm9yGAEgASgJSACIAQFCCAoGX2Vycm9yGhUKBERlYWQSDQoFZXJyb3IYASABKAkaGgoJQ2FuY2VsbGVkEg0KBWVycm9yGAEgASgJGi4KBlBhcmtlZBIkCghjaGlsZHJlbhgBIAEoCzISLmNyb3JlLnYxLkNoaWxkcmVuQgQKAnRvIskBCgpTZXR0bGVtZW50Eh4KBWxlYXNlGAEgASgLMg8uY3JvcmUudjEuTGVhc2USHAoEbW92ZRgCIAEoCzIOLmNyb3JlLnYxLk1vdmUSJQoHb3B0aW9ucxgDIAEoCzIULmNyb3JlLnYxLkpvYk9wdGlvbnMSEAoIcHJpb3JpdHkYBCABKAUSIAoGcmVjb3JkGAUgASgLMhAuY3JvcmUudjEuTmV3Sm9iEiIKB2F0dGVtcHQYBiABKAsyES5jcm9yZS52MS5BdHRlbXB0IpABCgZDb3VudHMSDwoHYmxvY2tlZBgBIAEoAxIRCglzY2hlZHVsZWQYAiABKAMSDQoFcmVhZHkYAyABKAMSDgoGYWN0aXZlGAQgASgDEgwKBGRvbmUYBSABKAMSDAoEZGVhZBgGIAEoAxIRCgljYW5jZWxsZWQYByABKAMSFAoMZHJvcHBlZF9kZWFkGAggASgDIl8KBldvcmtlchIKCgJpZBgBIAEoCRIsCghkZWFkbGluZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFaG9sZHMYAyABKAMSDAoEaW5mbxgEIAEoCSqeAQoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIRCg1TVEFURV9CTE9DS0VEEAESEwoPU1RBVEVfU0NIRURVTEVEEAISDwoLU1RBVEVfUkVBRFkQAxIQCgxTVEFURV9BQ1RJVkUQBBIOCgpTVEFURV9ET05FEAUSDgoKU1RBVEVfREVBRBAGEhMKD1NUQVRFX0NBTkNFTExFRBAHKnYKC1VuaXF1ZVNjb3BlEhwKGFVOSVFVRV9TQ09QRV9VTlNQRUNJRklFRBAAEhgKFFVOSVFVRV9TQ09QRV9XQUlUSU5HEAESFgoSVU5JUVVFX1NDT1BFX0FMSVZFEAISFwoTVU5JUVVFX1NDT1BFX1dJTkRPVxADKnAKClVuaXF1ZU1vZGUSGwoXVU5JUVVFX01PREVfVU5TUEVDSUZJRUQQABIUChBVTklRVUVfTU9ERV9LRUVQEAESFgoSVU5JUVVFX01PREVfRVhURU5EEAISFwoTVU5JUVVFX01PREVfUkVQTEFDRRADKlwKCk5lZWRQb2xpY3kSGwoXTkVFRF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIXChNORUVEX1BPTElDWV9TVUNDRVNTEAESGAoUTkVFRF9QT0xJQ1lfRklOSVNIRUQQAipgCgtCYXRjaFBvbGljeRIcChhCQVRDSF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIZChVCQVRDSF9QT0xJQ1lfRklOSVNIRUQQARIYChRCQVRDSF9QT0xJQ1lfRkFJTFVSRRACKoQBCg5BdHRlbXB0T3V0Y29tZRIfChtBVFRFTVBUX09VVENPTUVfVU5TUEVDSUZJRUQQABIYChRBVFRFTVBUX09VVENPTUVfRE9ORRABEhoKFkFUVEVNUFRfT1VUQ09NRV9GQUlMRUQQAhIbChdBVFRFTVBUX09VVENPTUVfQ1JBU0hFRBADYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A payload or result.
@@ -258,6 +258,99 @@ export const NeedSchema: GenMessage<Need> = /*@__PURE__*/
   messageDesc(file_crore_v1_job, 4);
 
 /**
+ * A job is identified by its queue and its id.
+ *
+ * @generated from message crore.v1.JobRef
+ */
+export type JobRef = Message<"crore.v1.JobRef"> & {
+  /**
+   * Empty: the queue of the job that refers to it.
+   *
+   * @generated from field: string queue = 1;
+   */
+  queue: string;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message crore.v1.JobRef.
+ * Use `create(JobRefSchema)` to create a new message.
+ */
+export const JobRefSchema: GenMessage<JobRef> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 5);
+
+/**
+ * The members of a batch, by how they ended.
+ *
+ * @generated from message crore.v1.BatchCounts
+ */
+export type BatchCounts = Message<"crore.v1.BatchCounts"> & {
+  /**
+   * Members can still be added.
+   *
+   * @generated from field: bool open = 1;
+   */
+  open: boolean;
+
+  /**
+   * @generated from field: int64 total = 2;
+   */
+  total: bigint;
+
+  /**
+   * @generated from field: int64 done = 3;
+   */
+  done: bigint;
+
+  /**
+   * @generated from field: int64 dead = 4;
+   */
+  dead: bigint;
+
+  /**
+   * @generated from field: int64 cancelled = 5;
+   */
+  cancelled: bigint;
+};
+
+/**
+ * Describes the message crore.v1.BatchCounts.
+ * Use `create(BatchCountsSchema)` to create a new message.
+ */
+export const BatchCountsSchema: GenMessage<BatchCounts> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 6);
+
+/**
+ * The children that a job waits, or has waited, for.
+ *
+ * @generated from message crore.v1.Children
+ */
+export type Children = Message<"crore.v1.Children"> & {
+  /**
+   * The number of the first one, as ids of children are numbered.
+   *
+   * @generated from field: uint32 first = 1;
+   */
+  first: number;
+
+  /**
+   * @generated from field: repeated crore.v1.Need children = 2;
+   */
+  children: Need[];
+};
+
+/**
+ * Describes the message crore.v1.Children.
+ * Use `create(ChildrenSchema)` to create a new message.
+ */
+export const ChildrenSchema: GenMessage<Children> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 7);
+
+/**
  * The options of a job; absent ones have their defaults.
  *
  * @generated from message crore.v1.JobOptions
@@ -341,6 +434,27 @@ export type JobOptions = Message<"crore.v1.JobOptions"> & {
    * @generated from field: google.protobuf.Duration retry_for = 13;
    */
   retryFor?: Duration | undefined;
+
+  /**
+   * The job that adds it as a child: its record is kept until that job has ended.
+   *
+   * @generated from field: crore.v1.JobRef parent = 20;
+   */
+  parent?: JobRef | undefined;
+
+  /**
+   * The batch of which it is a member.
+   *
+   * @generated from field: crore.v1.JobRef batch = 21;
+   */
+  batch?: JobRef | undefined;
+
+  /**
+   * Makes it the job of a batch, which waits until the batch is complete.
+   *
+   * @generated from field: crore.v1.BatchPolicy batch_policy = 22;
+   */
+  batchPolicy: BatchPolicy;
 };
 
 /**
@@ -348,7 +462,7 @@ export type JobOptions = Message<"crore.v1.JobOptions"> & {
  * Use `create(JobOptionsSchema)` to create a new message.
  */
 export const JobOptionsSchema: GenMessage<JobOptions> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 5);
+  messageDesc(file_crore_v1_job, 8);
 
 /**
  * A job to add.
@@ -417,7 +531,7 @@ export type NewJob = Message<"crore.v1.NewJob"> & {
  * Use `create(NewJobSchema)` to create a new message.
  */
 export const NewJobSchema: GenMessage<NewJob> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 6);
+  messageDesc(file_crore_v1_job, 9);
 
 /**
  * @generated from message crore.v1.Job
@@ -541,6 +655,32 @@ export type Job = Message<"crore.v1.Job"> & {
    * @generated from field: repeated crore.v1.ManualAction actions = 21;
    */
   actions: ManualAction[];
+
+  /**
+   * When each line of `log` was written: the beginning of 1970 if not known.
+   *
+   * @generated from field: repeated google.protobuf.Timestamp log_times = 22;
+   */
+  logTimes: Timestamp[];
+
+  /**
+   * The last values of its progress, oldest first, as far as they are kept.
+   *
+   * @generated from field: repeated crore.v1.ProgressStep progress_steps = 23;
+   */
+  progressSteps: ProgressStep[];
+
+  /**
+   * @generated from field: crore.v1.Children children = 30;
+   */
+  children?: Children | undefined;
+
+  /**
+   * Of the job of a batch: what has become of its members.
+   *
+   * @generated from field: crore.v1.BatchCounts batch = 31;
+   */
+  batch?: BatchCounts | undefined;
 };
 
 /**
@@ -548,7 +688,31 @@ export type Job = Message<"crore.v1.Job"> & {
  * Use `create(JobSchema)` to create a new message.
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 7);
+  messageDesc(file_crore_v1_job, 10);
+
+/**
+ * @generated from message crore.v1.ProgressStep
+ */
+export type ProgressStep = Message<"crore.v1.ProgressStep"> & {
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 1;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * The beginning of the value as JSON text.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message crore.v1.ProgressStep.
+ * Use `create(ProgressStepSchema)` to create a new message.
+ */
+export const ProgressStepSchema: GenMessage<ProgressStep> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 11);
 
 /**
  * @generated from message crore.v1.Attempt
@@ -590,7 +754,7 @@ export type Attempt = Message<"crore.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 8);
+  messageDesc(file_crore_v1_job, 12);
 
 /**
  * @generated from message crore.v1.ManualAction
@@ -619,7 +783,7 @@ export type ManualAction = Message<"crore.v1.ManualAction"> & {
  * Use `create(ManualActionSchema)` to create a new message.
  */
 export const ManualActionSchema: GenMessage<ManualAction> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 9);
+  messageDesc(file_crore_v1_job, 13);
 
 /**
  * What went wrong in an attempt.
@@ -657,7 +821,7 @@ export type Failure = Message<"crore.v1.Failure"> & {
  * Use `create(FailureSchema)` to create a new message.
  */
 export const FailureSchema: GenMessage<Failure> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 10);
+  messageDesc(file_crore_v1_job, 14);
 
 /**
  * @generated from message crore.v1.Lease
@@ -686,7 +850,7 @@ export type Lease = Message<"crore.v1.Lease"> & {
  * Use `create(LeaseSchema)` to create a new message.
  */
 export const LeaseSchema: GenMessage<Lease> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 11);
+  messageDesc(file_crore_v1_job, 15);
 
 /**
  * What a claim returns.
@@ -722,7 +886,7 @@ export type Entry = Message<"crore.v1.Entry"> & {
  * Use `create(EntrySchema)` to create a new message.
  */
 export const EntrySchema: GenMessage<Entry> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 12);
+  messageDesc(file_crore_v1_job, 16);
 
 /**
  * The outcome of a leased entry, applied if its token still matches. The counts are the new values.
@@ -773,6 +937,12 @@ export type Move = Message<"crore.v1.Move"> & {
      */
     value: Move_Cancelled;
     case: "cancelled";
+  } | {
+    /**
+     * @generated from field: crore.v1.Move.Parked parked = 20;
+     */
+    value: Move_Parked;
+    case: "parked";
   } | { case: undefined; value?: undefined };
 };
 
@@ -781,7 +951,7 @@ export type Move = Message<"crore.v1.Move"> & {
  * Use `create(MoveSchema)` to create a new message.
  */
 export const MoveSchema: GenMessage<Move> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13);
+  messageDesc(file_crore_v1_job, 17);
 
 /**
  * @generated from message crore.v1.Move.Done
@@ -798,7 +968,7 @@ export type Move_Done = Message<"crore.v1.Move.Done"> & {
  * Use `create(Move_DoneSchema)` to create a new message.
  */
 export const Move_DoneSchema: GenMessage<Move_Done> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13, 0);
+  messageDesc(file_crore_v1_job, 17, 0);
 
 /**
  * @generated from message crore.v1.Move.Scheduled
@@ -825,7 +995,7 @@ export type Move_Scheduled = Message<"crore.v1.Move.Scheduled"> & {
  * Use `create(Move_ScheduledSchema)` to create a new message.
  */
 export const Move_ScheduledSchema: GenMessage<Move_Scheduled> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13, 1);
+  messageDesc(file_crore_v1_job, 17, 1);
 
 /**
  * @generated from message crore.v1.Move.Ready
@@ -842,7 +1012,7 @@ export type Move_Ready = Message<"crore.v1.Move.Ready"> & {
  * Use `create(Move_ReadySchema)` to create a new message.
  */
 export const Move_ReadySchema: GenMessage<Move_Ready> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13, 2);
+  messageDesc(file_crore_v1_job, 17, 2);
 
 /**
  * @generated from message crore.v1.Move.Dead
@@ -859,7 +1029,7 @@ export type Move_Dead = Message<"crore.v1.Move.Dead"> & {
  * Use `create(Move_DeadSchema)` to create a new message.
  */
 export const Move_DeadSchema: GenMessage<Move_Dead> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13, 3);
+  messageDesc(file_crore_v1_job, 17, 3);
 
 /**
  * @generated from message crore.v1.Move.Cancelled
@@ -876,7 +1046,26 @@ export type Move_Cancelled = Message<"crore.v1.Move.Cancelled"> & {
  * Use `create(Move_CancelledSchema)` to create a new message.
  */
 export const Move_CancelledSchema: GenMessage<Move_Cancelled> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 13, 4);
+  messageDesc(file_crore_v1_job, 17, 4);
+
+/**
+ * Waits for its children, and runs again when they have ended.
+ *
+ * @generated from message crore.v1.Move.Parked
+ */
+export type Move_Parked = Message<"crore.v1.Move.Parked"> & {
+  /**
+   * @generated from field: crore.v1.Children children = 1;
+   */
+  children?: Children | undefined;
+};
+
+/**
+ * Describes the message crore.v1.Move.Parked.
+ * Use `create(Move_ParkedSchema)` to create a new message.
+ */
+export const Move_ParkedSchema: GenMessage<Move_Parked> = /*@__PURE__*/
+  messageDesc(file_crore_v1_job, 17, 5);
 
 /**
  * @generated from message crore.v1.Settlement
@@ -922,7 +1111,7 @@ export type Settlement = Message<"crore.v1.Settlement"> & {
  * Use `create(SettlementSchema)` to create a new message.
  */
 export const SettlementSchema: GenMessage<Settlement> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 14);
+  messageDesc(file_crore_v1_job, 18);
 
 /**
  * Entries by state; raw tasks count as ready or active.
@@ -978,7 +1167,7 @@ export type Counts = Message<"crore.v1.Counts"> & {
  * Use `create(CountsSchema)` to create a new message.
  */
 export const CountsSchema: GenMessage<Counts> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 15);
+  messageDesc(file_crore_v1_job, 19);
 
 /**
  * @generated from message crore.v1.Worker
@@ -1014,7 +1203,7 @@ export type Worker = Message<"crore.v1.Worker"> & {
  * Use `create(WorkerSchema)` to create a new message.
  */
 export const WorkerSchema: GenMessage<Worker> = /*@__PURE__*/
-  messageDesc(file_crore_v1_job, 16);
+  messageDesc(file_crore_v1_job, 20);
 
 /**
  * @generated from enum crore.v1.State
@@ -1174,6 +1363,38 @@ export const NeedPolicySchema: GenEnum<NeedPolicy> = /*@__PURE__*/
   enumDesc(file_crore_v1_job, 3);
 
 /**
+ * When the job of a batch runs.
+ *
+ * @generated from enum crore.v1.BatchPolicy
+ */
+export enum BatchPolicy {
+  /**
+   * @generated from enum value: BATCH_POLICY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * When the batch is closed and all members have ended.
+   *
+   * @generated from enum value: BATCH_POLICY_FINISHED = 1;
+   */
+  FINISHED = 1,
+
+  /**
+   * Also as soon as a member has ended without success.
+   *
+   * @generated from enum value: BATCH_POLICY_FAILURE = 2;
+   */
+  FAILURE = 2,
+}
+
+/**
+ * Describes the enum crore.v1.BatchPolicy.
+ */
+export const BatchPolicySchema: GenEnum<BatchPolicy> = /*@__PURE__*/
+  enumDesc(file_crore_v1_job, 4);
+
+/**
  * @generated from enum crore.v1.AttemptOutcome
  */
 export enum AttemptOutcome {
@@ -1204,5 +1425,5 @@ export enum AttemptOutcome {
  * Describes the enum crore.v1.AttemptOutcome.
  */
 export const AttemptOutcomeSchema: GenEnum<AttemptOutcome> = /*@__PURE__*/
-  enumDesc(file_crore_v1_job, 4);
+  enumDesc(file_crore_v1_job, 5);
 

@@ -1,7 +1,8 @@
-import type { Need, NewJob } from '../../../job/job.js';
+import { writeChildren } from '../../../job/children.js';
+import type { JobRef, Need, NewJob } from '../../../job/job.js';
 import { storedError } from '../../../job/reported-error.js';
-import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../../job/spec.js';
-import type { Capacity, JobChanges, QueueLimits, Settlement } from '../../store.js';
+import { DEFAULT_SPEC, FORGETFUL_SPEC, isRelated, keepOf } from '../../../job/spec.js';
+import type { Capacity, GroupLimits, JobChanges, QueueLimits, Settlement } from '../../store.js';
 import type { Arg } from '../connection/client.js';
 import { encodeBody, encodeRecord, freedKey, skipTail } from './codec.js';
 import { pack } from './msgpack.js';
@@ -16,7 +17,7 @@ export function isPlain(job: NewJob, grouped = false): boolean {
   return (
     spec === DEFAULT_SPEC ||
     spec === FORGETFUL_SPEC ||
-    (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0)
+    (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0 && !isRelated(spec))
   );
 }
 
@@ -64,7 +65,7 @@ export function addArguments(
 ): Arg[] {
   const args: Arg[] = [now, capacityText(limits.count), capacityText(limits.bytes)];
   for (const job of jobs) {
-    const { unique, needs = [] } = job.spec;
+    const { unique, needs = [], parent, batch, batchPolicy } = job.spec;
     args.push(
       job.id,
       encodeRecord(job, createdAt),
@@ -76,11 +77,19 @@ export function addArguments(
       String(unique?.ttl ?? 0),
       skipTail(job),
       job.replaceEnded ? '1' : '',
+      batchPolicy ?? '',
+      batch ? memberName(batch, queue) : '',
+      parent ? memberName(parent, queue) : '',
       String(needs.length),
     );
     for (const need of needs) args.push(need.on[0]!, upstreamQueue(need, queue), need.id);
   }
   return args;
+}
+
+/** How a job of this queue names another one that depends on it or holds its record: '<queue>\0<id>', with an empty queue for its own. */
+export function memberName(other: JobRef, queue: string): string {
+  return `${other.queue === queue ? '' : other.queue}\0${other.id}`;
 }
 
 /** Dependencies name a queue only if it differs from the job's own. */
@@ -113,7 +122,17 @@ export function settleArguments(settlements: readonly Settlement[], now: string,
 }
 
 function errorText(move: Exclude<Settlement['outcome'], { to: 'done' }>): string {
+  if (move.to === 'blocked') return '';
   return (move.to === 'scheduled' ? storedError(move.error, move.answered) : move.error) ?? '';
+}
+
+/** Arguments of `park`. */
+export function parkArguments(queue: string, { lease, outcome, spec, priority }: Settlement, now: string): Arg[] {
+  const { attempt, crashes, list } = outcome as Extract<Settlement['outcome'], { to: 'blocked' }>;
+  const args: Arg[] = [now, lease.token, lease.id!, `${attempt} ${crashes} ${priority}`];
+  args.push(skipTail({ spec }, 'dead'), writeChildren(list));
+  for (const child of list.children) args.push(child.on[0]!, upstreamQueue(child, queue), child.id);
+  return args;
 }
 
 /** Number, keep-count and unique key. */
@@ -122,6 +141,7 @@ function pushTail(args: Arg[], { outcome: move, spec }: Settlement): void {
     case 'scheduled':
       args.push(String(move.delay), '0', '');
       return;
+    case 'blocked':
     case 'ready':
       args.push('0', '0', '');
       return;
@@ -171,20 +191,24 @@ export function doneTaskArguments(settlements: readonly Settlement[], now: strin
   return [now, pack(tokens)];
 }
 
-/** Six numbers, 0 for no limit; empty if nothing is limited. */
-export function limitsText({ concurrency = 0, rate, group = {} }: QueueLimits): string {
+/**
+ * Six numbers, 0 for no limit, empty if nothing is limited; and whether groups are ordered, which is also a concurrency of one: all that
+ * earlier versions can do about it.
+ */
+export function limitsArguments({ concurrency = 0, rate, group = {} }: QueueLimits): [limits: string, ordered: string] {
   const numbers = [concurrency, rate?.count ?? 0, rate?.per ?? 0];
-  numbers.push(group.concurrency ?? 0, group.rate?.count ?? 0, group.rate?.per ?? 0);
-  return numbers.every((number) => number === 0) ? '' : numbers.join(' ');
+  numbers.push(group.ordered ? 1 : (group.concurrency ?? 0), group.rate?.count ?? 0, group.rate?.per ?? 0);
+  return [numbers.every((number) => number === 0) ? '' : numbers.join(' '), group.ordered ? '1' : ''];
 }
 
-export function readLimits(text: string): QueueLimits {
+export function readLimits(text: string, ordered: boolean): QueueLimits {
   const [most = 0, count = 0, per = 0, groupMost = 0, groupCount = 0, groupPer = 0] = text.split(' ').map(Number);
   const part = (concurrency: number, started: number, ms: number) => ({
     ...(concurrency > 0 ? { concurrency } : {}),
     ...(started > 0 ? { rate: { count: started, per: ms } } : {}),
   });
-  const group = part(groupMost, groupCount, groupPer);
+  const group: GroupLimits = part(ordered ? 0 : groupMost, groupCount, groupPer);
+  if (ordered) group.ordered = true;
   return { ...part(most, count, per), ...(Object.keys(group).length > 0 ? { group } : {}) };
 }
 

@@ -205,9 +205,9 @@ function decodeBody(tail: Buffer): Body {
   return tail[0] === 98 ? tail.subarray(1) : tail.toString('utf8', 1, tail.length);
 }
 
-/** The tail of a blocked job's run, which is used if the job is skipped. */
-export function skipTail(job: NewJob): string {
-  const keep = keepOf(job.spec, 'cancelled');
+/** The tail of a blocked job's run, which is used if the job is skipped: cancelled, or dead if it waits for its children. */
+export function skipTail(job: Pick<NewJob, 'spec'>, state: 'cancelled' | 'dead' = 'cancelled'): string {
+  const keep = keepOf(job.spec, state);
   return `${keep.ms} ${keep.count}:${job.spec.idWindow ?? 0} ${freedKey(job) ?? ''}`;
 }
 

@@ -207,6 +207,24 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (queue, range, interval)
   ) WITHOUT ROWID;
   `,
+  // The children that a job waits for, and the counts of a batch: see job/children.ts and job/batch.ts. An edge from a member to the job of its
+  // batch is told apart from those that the job itself asked for.
+  `
+  ALTER TABLE notes ADD COLUMN children TEXT;
+  ALTER TABLE notes ADD COLUMN batch TEXT;
+  ALTER TABLE edges ADD COLUMN member INTEGER NOT NULL DEFAULT 0 CHECK (member IN (0, 1));
+  `,
+  // The last values of a job's progress, with their times.
+  'ALTER TABLE notes ADD COLUMN steps TEXT;',
+  // Ordered groups: the job that a group waits for. The breaker of a queue, how many attempts have failed in a row, until when it is open, and the
+  // token of the job that it let through.
+  `
+  ALTER TABLE groups ADD COLUMN held INTEGER;
+  ALTER TABLE queues ADD COLUMN breaker TEXT;
+  ALTER TABLE queues ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE queues ADD COLUMN broken INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE queues ADD COLUMN trial TEXT;
+  `,
 ];
 
 /** 'cror' in ASCII: identifies our files. */

@@ -1,9 +1,11 @@
 import { CroreError } from '../../../errors.js';
-import type { Bytes, Need, NewJob, Unique } from '../../../job/job.js';
-import { encodeSpec } from '../../../job/spec.js';
+import type { Bytes, JobRef, Need, NewJob, Spec, Unique } from '../../../job/job.js';
+import { encodeSpec, isRelated } from '../../../job/spec.js';
+import { skipReason } from '../../../job/transitions.js';
 import { type AddOutcome, type Capacity, CREATED, FULL } from '../../store.js';
+import { checkBatches, joinBatch, openBatch } from '../batches.js';
 import type { Row } from '../file/driver.js';
-import { closeJob, removeEnded } from '../finalize.js';
+import { closeJob, notifyDependents, removeEnded } from '../finalize.js';
 import { HIDDEN, isNeededByJobs, keepRecord, releaseAll } from '../kept-records.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
 
@@ -29,6 +31,7 @@ export function add(
 ): AddOutcome[] {
   const counters = new QueueCounters(tables, queue);
   checkUpstreams(tables, counters.row.name, jobs);
+  checkBatches(tables, jobs);
   const outcomes = jobs.map((job) => addOne(tables, counters, job, limits, now));
   counters.write();
   return outcomes;
@@ -41,26 +44,34 @@ function addOne(tables: Tables, counters: QueueCounters, job: NewJob, limits: Ca
   const size = sizeOf(job.payload);
   if (room(counters, limits) < 1 || space(counters, limits) < size) return FULL;
   const at = job.at ?? now + (job.delay ?? 0);
-  const { needs, unique } = job.spec;
-  const wires = needs ? wire(tables, needs) : undefined;
-  const state = wires?.failed ? S.ready : wires?.edges.length ? S.blocked : at > now ? S.scheduled : S.ready;
+  const { needs, unique, batchPolicy } = job.spec;
+  const wires = needs ? wire(tables, needs, false) : undefined;
+  const waits = wires?.edges.length || batchPolicy !== undefined;
+  const state = wires?.failed ? S.ready : waits ? S.blocked : at > now ? S.scheduled : S.ready;
   const n = insert(tables, counters, job, state, at, now);
   counters.event(now, 'added', job.id);
   if (wires?.failed) {
+    if (job.spec.batch) joinBatch(tables, n, job.spec.batch);
     const ending = { n, id: job.id, state: 'cancelled' as const, attempt: 0, crashes: 0, outcome: wires.failed };
     closeJob(tables, counters, now, { ...ending, spec: job.spec });
     counters.event(now, 'cancelled', job.id, wires.failed);
+    if (job.spec.batch) notifyDependents(tables, counters, now, [ending]);
     return CREATED;
   }
   if (state === S.ready && job.spec.group !== undefined) counters.groups(now).enter(job.spec.group);
-  for (const { up, on } of wires?.edges ?? []) {
-    tables.sql('INSERT OR IGNORE INTO edges (up, down, policy) VALUES (?, ?, ?)').run(up, n, on);
-  }
-  for (const up of wires?.ups ?? []) keepRecord(tables, up, n);
+  if (wires) connect(tables, n, wires);
+  if (isRelated(job.spec)) relate(tables, n, job.spec);
   counters.add(state === S.blocked ? 'blocked' : state === S.scheduled ? 'scheduled' : 'ready', 1);
   counters.add('bytes', size);
   if (unique) lock(tables, counters.queue, unique, job.id, now);
   return CREATED;
+}
+
+function relate(tables: Tables, n: number, { parent, batch, batchPolicy }: Spec): void {
+  if (batchPolicy !== undefined) openBatch(tables, n, batchPolicy);
+  if (batch) joinBatch(tables, n, batch);
+  const holder = parent && findUpstream(tables, parent);
+  if (holder && holder.state < S.done) keepRecord(tables, n, holder.n);
 }
 
 function lock(tables: Tables, queue: number, { key, ttl }: Unique, id: string, now: number): void {
@@ -162,21 +173,22 @@ function checkUpstreams(tables: Tables, name: string, jobs: readonly NewJob[]): 
   }
 }
 
-function findUpstream(tables: Tables, need: Need): { n: number; state: number } | undefined {
+function findUpstream(tables: Tables, need: JobRef): { n: number; state: number } | undefined {
   const queue = tables.find(need.queue);
   if (queue === undefined) return undefined;
   const row = tables.sql('SELECT n, state FROM jobs WHERE queue = ? AND id = ?').get(queue, need.id);
   return row as { n: number; state: number } | undefined;
 }
 
-interface Wires {
+export interface Wires {
   /** All upstream jobs, ended or not. */
   ups: number[];
   edges: { up: number; on: Need['on'] }[];
   failed?: string;
 }
 
-function wire(tables: Tables, needs: readonly Need[]): Wires {
+/** What a job that needs these jobs, or waits for them as its children, has to wait for. */
+export function wire(tables: Tables, needs: readonly Need[], parked: boolean): Wires {
   const wires: Wires = { ups: [], edges: [] };
   for (const need of needs) {
     const upstream = findUpstream(tables, need);
@@ -185,10 +197,17 @@ function wire(tables: Tables, needs: readonly Need[]): Wires {
     if (upstream) wires.ups.push(upstream.n);
     if (state < S.done) wires.edges.push({ up: upstream!.n, on: need.on });
     else if (state !== S.done && need.on === 'success') {
-      wires.failed = `an upstream job ended ${state === S.dead ? 'dead' : 'cancelled'}: ${need.id}`;
+      wires.failed = skipReason(parked, { id: need.id, state: state === S.dead ? 'dead' : 'cancelled' });
     }
   }
   return wires;
+}
+
+export function connect(tables: Tables, n: number, { edges, ups }: Wires): void {
+  for (const { up, on } of edges) {
+    tables.sql('INSERT OR IGNORE INTO edges (up, down, policy) VALUES (?, ?, ?)').run(up, n, on);
+  }
+  for (const up of ups) keepRecord(tables, up, n);
 }
 
 function room(counters: QueueCounters, limits: Capacity): number {

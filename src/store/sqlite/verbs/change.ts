@@ -1,11 +1,14 @@
 import { writeAction } from '../../../job/attempt.js';
+import { restartChildren } from '../../../job/children.js';
 import { type Lease, STATES, type Terminal } from '../../../job/job.js';
 import { decodeSpec, keepOf } from '../../../job/spec.js';
-import type { ProgressUpdate, QueueLimits } from '../../store.js';
+import { withTimes } from '../../../job/timed-lines.js';
+import type { ProgressUpdate, QueueLimits, QueueSettings } from '../../store.js';
+import { closeBreaker, setBreaker } from '../breaker.js';
 import { closeJob, dropOldest, notifyDependents, removeEnded } from '../finalize.js';
 import { HIDDEN, releaseNeeds } from '../kept-records.js';
 import { leaseToken, QueueCounters, sizeOf, type Tables } from '../tables.js';
-import { appendNote, writeProgress } from './notes.js';
+import { appendNote, readNote, writeNote, writeProgress } from './notes.js';
 import { leasedJob, leasedTask } from './settle.js';
 
 export interface Cancelled {
@@ -37,9 +40,10 @@ export function cancel(tables: Tables, queue: number, ids: readonly string[], no
       const groups = counters.groups(now);
       if (from === 'ready') groups.leave(row.grp as string);
       if (from === 'active') groups.release(row.grp as string, 1);
+      else if (groups.letGo(row.grp as string, row.n as number)) freed = true;
     }
     if (from === 'active' && (row.grp !== null || counters.row.pace !== null)) freed = true;
-    if (from === 'blocked') tables.sql('DELETE FROM edges WHERE down = ?').run(row.n!);
+    if (from === 'blocked') tables.sql('DELETE FROM edges WHERE down = ? AND member = 0').run(row.n!);
     if (by !== undefined) appendNote(tables, row.n as number, 'attempts', writeAction('cancelled', now, by));
     const spec = decodeSpec((row.spec as string | null) ?? '');
     const ending = { n: row.n as number, id, state: 'cancelled' as const };
@@ -80,6 +84,8 @@ export function rerun(
     counters.move(state, 'ready');
     counters.event(now, 'revived', id);
     if (by !== undefined) appendNote(tables, row.n as number, 'attempts', writeAction('retried', now, by));
+    const children = readNote(tables, row.n as number, 'children');
+    if (children !== undefined) writeNote(tables, row.n as number, 'children', restartChildren(children));
     if (row.grp !== null) counters.groups(now).enter(row.grp as string);
     counters.add('bytes', sizeOf(row.payload as string));
     return true;
@@ -88,12 +94,21 @@ export function rerun(
   return applied;
 }
 
-export function setLimits(tables: Tables, queue: number, pace: QueueLimits, now: number): void {
+function setLimits(tables: Tables, queue: number, pace: QueueLimits, now: number): void {
   const text = Object.keys(pace).length === 0 ? null : JSON.stringify(pace);
   tables.sql('UPDATE queues SET pace = ? WHERE n = ?').run(text, queue);
   const counters = new QueueCounters(tables, queue);
   counters.groups(now).reconsider();
   counters.write();
+}
+
+/** Changes the given settings. */
+export function configure(tables: Tables, queue: number, settings: Partial<QueueSettings>, now: number): void {
+  const { paused, limits, breaker } = settings;
+  if (paused !== undefined) tables.sql('UPDATE queues SET paused = ? WHERE n = ?').run(paused ? 1 : 0, queue);
+  if (paused === false) closeBreaker(tables, new QueueCounters(tables, queue), now);
+  if (limits !== undefined) setLimits(tables, queue, limits, now);
+  if (breaker !== undefined) setBreaker(tables, queue, breaker);
 }
 
 /** Removes the records of ended jobs. */
@@ -116,8 +131,8 @@ export function recordProgress(
   if (lease.id === undefined) return true;
   if (progress !== undefined) new QueueCounters(tables, queue).event(now, 'progress', lease.id, progress);
   const n = row.n as number;
-  if (progress !== undefined) writeProgress(tables, n, progress);
-  if (log !== undefined) appendNote(tables, n, 'log', log);
+  if (progress !== undefined) writeProgress(tables, n, progress, now);
+  if (log !== undefined) appendNote(tables, n, 'log', withTimes(log, now));
   return true;
 }
 
@@ -141,7 +156,7 @@ export function obliterate(tables: Tables, queue: number, now: number): number[]
   tables.sql('DELETE FROM ended_ids WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM awaited WHERE queue = ?').run(queue);
   tables.sql('DELETE FROM history WHERE queue = ?').run(queue);
-  tables.sql(`UPDATE queues SET paused = 0, ${COUNTERS} WHERE n = ?`).run(queue);
+  tables.sql(`UPDATE queues SET paused = 0, failed = 0, broken = 0, trial = NULL, ${COUNTERS} WHERE n = ?`).run(queue);
   const counters = new QueueCounters(tables, queue);
   const endings = ups.map((row) => ({ n: row.n as number, id: row.id as string, state: 'cancelled' as const }));
   const woken = notifyDependents(tables, counters, now, endings);

@@ -1,9 +1,10 @@
 import type { Body, Entry, Job } from '../../../job/job.js';
 import { DEFAULT_SPEC, decodeSpec } from '../../../job/spec.js';
 import type { Claim } from '../../store.js';
+import { letThrough } from '../breaker.js';
 import type { Value } from '../file/driver.js';
 import { freeUniqueKey } from '../finalize.js';
-import { type Groups, limitsOf, windowOf } from '../groups.js';
+import { type Groups, limitsOf, type Share, windowOf } from '../groups.js';
 import { leaseToken, makeToken, QueueCounters, sizeOf, type Tables } from '../tables.js';
 import { moveLocksToLeases } from '../tasks/unique-locks.js';
 
@@ -29,9 +30,12 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   if (beat.run(now + request.lease, queue, worker).changes !== 1) return { status: 'lost', ...nothing };
   const counters = new QueueCounters(tables, queue);
   if (counters.row.paused) return { status: 'paused', ...nothing };
+  const { broken } = counters.row;
+  if (broken > now) return { status: 'paused', ...nothing, nextAt: broken };
+  const one = broken > 0;
   promote(tables, counters, now, 1_000);
   const token = `${counters.row.claims}.${request.nonce}`;
-  const leave = roomWithinLimits(counters, request.n, now);
+  const leave = roomWithinLimits(counters, one ? 1 : request.n, now);
   const groups = counters.groups(now);
   const grouping = counters.get('turn') > 0;
   if (grouping) groups.reopen();
@@ -46,6 +50,9 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   counters.add('active', entries.length);
   const turns = grouping && groups.anyTurn();
   counters.write();
+  if (one && entries.length > 0) {
+    return { status: 'ok', entries, more: false, nextAt: letThrough(tables, counters, token, now) };
+  }
   const next = tables.sql('SELECT min(at) AS at FROM jobs WHERE queue = ? AND state = 1').get(queue);
   const waits = turns || counters.get('ready') > counters.get('grouped');
   // At a limit of the queue nothing more can be claimed for now, whatever waits.
@@ -91,9 +98,11 @@ export function promote(tables: Tables, counters: QueueCounters, now: number, li
     .all(counters.queue, now, limit);
   const update = tables.sql('UPDATE jobs SET state = 2, ran = at, at = NULL, seq = ? WHERE n = ?');
   for (const row of due) {
-    update.run(counters.nextBack(), row.n!);
+    const [n, group] = [row.n as number, row.grp as string | null];
+    const isHeld = group !== null && counters.groups(now).isHeld(group, n);
+    update.run(isHeld ? counters.nextFront() : counters.nextBack(), n);
     counters.move('scheduled', 'ready');
-    if (row.grp !== null) counters.groups(now).enter(row.grp as string);
+    if (group !== null) counters.groups(now).enter(group, n);
   }
   return due.length;
 }
@@ -112,7 +121,7 @@ function take(tables: Tables, counters: QueueCounters, request: ClaimRequest, to
   const turns = counters.get('grouped') > 0 ? 2 : 1;
   const wanted = request.n - first.length;
   const most = Math.max(half(wanted, 1), wanted - counters.get('tasks') - refs);
-  const grouped = groups.take(most, (counts) => takeOfGroups(tables, counters, request, token, counts));
+  const grouped = groups.take(most, (shares) => takeOfGroups(tables, counters, request, token, shares));
   const want = wanted - grouped.length;
   const share = Math.min(counters.get('tasks'), Math.max(half(want, turns), want - refs));
   const raw = takeTasks(tables, counters, request, token, share);
@@ -175,13 +184,13 @@ function takeOfGroups(
   counters: QueueCounters,
   request: ClaimRequest,
   token: string,
-  counts: ReadonlyMap<string, number>,
+  shares: ReadonlyMap<string, Share>,
 ): Entry[] {
   const { queue, worker, now } = request;
   const first = tables.arrays(FIRST_OF_GROUP);
   const places = new Map<number, number>();
-  for (const [group, count] of counts)
-    for (const [n] of first.all(queue, group, count)) places.set(n as number, places.size);
+  for (const [group, { count, held }] of shares)
+    for (const [n] of held === null ? first.all(queue, group, count) : [[held]]) places.set(n as number, places.size);
   const rows = tables.arrays(TAKE_THESE).all(now, worker, token, now, JSON.stringify([...places.keys()]));
   const taken = rows.map((row) => readJob(row, request, token));
   taken.sort((a, b) => places.get(a.n)! - places.get(b.n)!);

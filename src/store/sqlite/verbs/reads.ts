@@ -1,4 +1,7 @@
+import { batchCounts } from '../../../job/batch.js';
+import { readChildren } from '../../../job/children.js';
 import { type Job, type Lease, STATES, type State } from '../../../job/job.js';
+import { readLog, readProgressSteps } from '../../../job/timed-lines.js';
 import type { Counts, Dependents, JobPage, ListOptions, WorkerInfo } from '../../store.js';
 import type { Row, Value } from '../file/driver.js';
 import { HIDDEN } from '../kept-records.js';
@@ -13,10 +16,13 @@ export function get(tables: Tables, queue: number, name: string, ids: readonly s
 }
 
 function withNotes(tables: Tables, job: Job, row: Row): Job {
-  const note = tables.sql('SELECT progress, log, attempts FROM notes WHERE n = ?').get(row.n!);
+  const note = tables.sql('SELECT progress, steps, log, attempts, children, batch FROM notes WHERE n = ?').get(row.n!);
   if (note?.progress) job.progress = note.progress as string;
-  if (note?.log) job.log = note.log as string;
+  if (note?.steps) job.progressSteps = readProgressSteps(note.steps as string);
+  if (note?.log) Object.assign(job, readLog(note.log as string));
   if (note?.attempts) job.attempts = note.attempts as string;
+  if (note?.children) job.children = readChildren(note.children as string);
+  if (note?.batch) job.batch = batchCounts(note.batch as string, job.state);
   return job;
 }
 

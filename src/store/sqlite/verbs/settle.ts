@@ -1,8 +1,9 @@
-import type { Keep, Lease, Terminal } from '../../../job/job.js';
+import type { Keep, Lease, Spec, Terminal } from '../../../job/job.js';
 import { storedError } from '../../../job/reported-error.js';
 import { DEFAULT_SPEC, FORGETFUL_SPEC, keepOf } from '../../../job/spec.js';
 import type { Outcome } from '../../../job/transitions.js';
 import type { EventType, Settlement } from '../../store.js';
+import { BreakerCount } from '../breaker.js';
 import type { Row } from '../file/driver.js';
 import { closeJob, dropOldest, hasNotes, notifyDependents, rememberIds } from '../finalize.js';
 import { keepAwaited, mayBeNeeded } from '../kept-records.js';
@@ -11,6 +12,7 @@ import { writeWorkEvent } from '../tasks/task-events.js';
 import { hasLocks, releaseLock, returnLock } from '../tasks/unique-locks.js';
 import { insert } from './add.js';
 import { appendNote } from './notes.js';
+import { park } from './park.js';
 
 export interface Settled {
   applied: boolean[];
@@ -53,12 +55,15 @@ class Settling {
   #returned = 0;
   #sealed: boolean | undefined;
   woken: number[] = [];
+  readonly #breaker: BreakerCount;
 
   constructor(
     private readonly tables: Tables,
     private readonly counters: QueueCounters,
     private readonly now: number,
-  ) {}
+  ) {
+    this.#breaker = new BreakerCount(tables, counters, now);
+  }
 
   one(settlement: Settlement): boolean {
     const { lease } = settlement;
@@ -69,6 +74,7 @@ class Settling {
     if (!row) return false;
     this.#seen.add(lease.token);
     this.counters.add('active', -1);
+    this.#breaker.settled(settlement.outcome, lease.token);
     const { group } = settlement.spec;
     if (group !== undefined && lease.id !== undefined) this.#release(group);
     if (lease.id === undefined) this.#settleTask(settlement, row);
@@ -86,6 +92,8 @@ class Settling {
     if (this.#freed.size > 0) this.counters.groups(this.now).releaseAll(this.#freed);
     // With a concurrency limit, an ended job lets another one start.
     if (this.#freed.size > 0 || this.counters.row.pace !== null) this.woken.push(this.counters.queue);
+    this.#breaker.write();
+    if (this.#breaker.closed) this.woken.push(this.counters.queue);
     for (const { put } of this.#fronts) put();
     if (this.#fronts.length > 0) this.woken.push(this.counters.queue);
     if (this.#returned > 0) writeWorkEvent(this.tables, this.counters.queue, this.now, this.#returned);
@@ -108,7 +116,8 @@ class Settling {
     const ended: Settling['ended'] = [];
     for (const { lease, outcome: move, spec } of settlements) {
       const simple = move.to === 'done' && move.result === undefined && lease.id !== undefined;
-      if (!simple || spec.keep.done !== keep || spec.unique || spec.idWindow !== idWindow) return undefined;
+      if (!simple || spec.keep.done !== keep || spec.unique || spec.idWindow !== idWindow || spec.batchPolicy)
+        return undefined;
       const { attempt, n, nonce } = splitToken(lease.token);
       if (makeToken(attempt, n, nonce, lease.id!) !== lease.token) return undefined;
       const claim = claims.get(`${attempt}.${nonce}`);
@@ -121,6 +130,7 @@ class Settling {
     for (const { rows, nonce, attempt } of claims.values())
       changed += this.#doneRows(rows, [this.counters.queue, nonce, attempt], keep);
     if (changed !== settlements.length) throw new StaleLeaseInBatch();
+    if (this.counters.row.breaker !== null) for (const { lease } of settlements) this.#breaker.succeeded(lease.token);
     this.ended.push(...ended);
     keepAwaited(this.tables, this.counters.queue, this.now, ended);
     for (const { id } of ended) this.counters.event(this.now, 'done', id);
@@ -175,9 +185,13 @@ class Settling {
              WHERE n = ?`,
           )
           .run(move.attempt, move.crashes, this.now + move.delay, storedError(move.error, move.answered) ?? null, n);
+        if (spec.group !== undefined) counters.groups(this.now).hold(spec.group, n);
         counters.add('scheduled', 1);
         counters.add('bytes', row.size as number);
         this.woken.push(counters.queue);
+        return;
+      case 'blocked':
+        this.#park({ n, id: lease.id!, size: row.size as number }, move, spec);
         return;
       case 'ready':
         this.#toFront(lease, row, () => {
@@ -187,9 +201,25 @@ class Settling {
                worker = NULL, token = NULL WHERE n = ?`,
             )
             .run(move.attempt, move.crashes, counters.nextFront(), move.error ?? null, n);
-          if (spec.group !== undefined) counters.groups(this.now).enter(spec.group);
+          if (spec.group === undefined) return;
+          counters.groups(this.now).hold(spec.group, n);
+          counters.groups(this.now).enter(spec.group, n);
         });
     }
+  }
+
+  /** The job waits for its children, unless all have ended. */
+  #park(job: { n: number; id: string; size: number }, move: Extract<Outcome, { to: 'blocked' }>, spec: Spec): void {
+    const { tables, counters, now } = this;
+    const end = park(tables, counters, now, job.n, move, spec);
+    if (end === undefined) {
+      counters.add('bytes', job.size);
+      this.woken.push(counters.queue);
+      return;
+    }
+    closeJob(tables, counters, now, { ...job, ...end, state: 'dead', spec });
+    counters.event(now, 'dead', job.id, end.outcome);
+    this.ended.push({ n: job.n, id: job.id, state: 'dead' });
   }
 
   #settleTask(settlement: Settlement, row: Row): void {
@@ -255,6 +285,7 @@ export function leasedTask(tables: Tables, queue: number, lease: Lease): Row | u
 
 /** An entry that returns with an error was lost or has failed; without one it was snoozed or released. */
 function eventOf(move: Outcome): EventType {
+  if (move.to === 'blocked') return 'parked';
   if (move.to === 'scheduled') return move.error === undefined ? 'snoozed' : 'retry';
   if (move.to === 'ready') return move.error === undefined ? 'released' : 'lost';
   return move.to;

@@ -46,12 +46,13 @@ function place(
   const time = due ?? (state === 'scheduled' ? (row.at as number) : now);
   const later = time > now;
   if (state === 'ready' && row.grp !== null) counters.groups(now).leave(row.grp as string);
+  const isHeld = row.grp !== null && counters.groups(now).isHeld(row.grp as string, row.n as number);
   tables
     .sql('UPDATE jobs SET state = ?, priority = ?, at = ?, ran = ?, seq = ? WHERE n = ?')
     .run(
       ...[later ? S.scheduled : S.ready, priority, later ? time : null, later ? null : now],
-      ...[later ? 0 : counters.nextBack(), row.n!],
+      ...[later ? 0 : isHeld ? counters.nextFront() : counters.nextBack(), row.n!],
     );
   counters.move(state, later ? 'scheduled' : 'ready');
-  if (!later && row.grp !== null) counters.groups(now).enter(row.grp as string);
+  if (!later && row.grp !== null) counters.groups(now).enter(row.grp as string, row.n as number);
 }

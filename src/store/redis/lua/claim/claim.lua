@@ -4,7 +4,7 @@
 -- packed lists: ids ('' for a raw task), bodies (record or task), runs before the claim ('' for a new job; empty list if
 -- all are new).
 -- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>'. A claim also renews the session.
--- include: allow_oom limits leased_count promote claim_priorities claim_groups claim_ready claim_leases unique_tasks events bytes
+-- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases unique_tasks events bytes
 local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 -- A key of the wrong type must fail here, before anything is written.
 call('LLEN', list)
@@ -13,6 +13,11 @@ local deadline = call('ZSCORE', stem .. 'workers', worker)
 if not deadline or tonumber(deadline) < 0 then return { 'lost', 0, '', 0 } end
 call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
 if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused', 0, '', 0 } end
+-- An open breaker lets nothing through until its time comes, and then one entry.
+local gate = get_breaker()
+if gate and gate.till > now then return { 'paused', 0, string.format('%.0f', gate.till), 0 } end
+local single = gate and gate.till > 0
+if single then n = math.min(n, 1) end
 promote_due(1000)
 
 -- 1. How much of the request the limits of the queue allow, and when they allow more.
@@ -91,6 +96,11 @@ if total == 0 then return { 'ok', more, next_at, 0 } end
 
 -- 4. Create the leases.
 local first = call('HINCRBY', stem .. 'meta', 'seq', total) - total + 1
+if single then
+  gate.till, gate.trial = now + gate.pause, first .. '-000.' .. nonce
+  save_breaker()
+  more, next_at = 0, string.format('%.0f', gate.till)
+end
 local head, tail = '.' .. first .. '-', '.' .. nonce
 local ends = {
   index = 0, worker = worker, head = head, tail = tail,

@@ -4,10 +4,10 @@
 allow_oom()
 local ended = {}
 for p = 2, #ARGV, 3 do
-  local skipped = deliver_end(ARGV[p], ARGV[p + 1], ARGV[p + 2])
+  local skipped, state = deliver_end(ARGV[p], ARGV[p + 1], ARGV[p + 2])
   if skipped then
     ended[#ended + 1] = skipped
-    ended[#ended + 1] = 'cancelled'
+    ended[#ended + 1] = state
   end
 end
 return notify_dependents(ended)

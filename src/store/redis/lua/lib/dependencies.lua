@@ -1,47 +1,68 @@
--- include: runs bytes unique_keys events close_jobs enqueue_job wake
+-- include: runs bytes unique_keys events close_jobs enqueue_job batches wake
 
--- Applies the end of one upstream job to a blocked job. A dependency is a field that can be deleted once, so a repeated
--- delivery is harmless. Returns the job's id if it must be skipped.
+-- Ends a blocked job that will never be able to run: it is cancelled, or dead if it waits for its children (its tail begins with p).
+-- Returns its id and state.
+local function skip_job(down, why, attempt, crashes, priority, tail)
+  local state = string.sub(tail, 1, 1) == 'p' and 'dead' or 'cancelled'
+  call('HDEL', stem .. 'blocked', down)
+  call('HDEL', stem .. 'edges', down .. '\0\0')
+  call('HDEL', stem .. 'runs', down)
+  local group = grouped() and group_of(call('HGET', stem .. 'jobs', down))
+  if group and let_go(group, down) then wake() end
+  add_bytes(-call('HSTRLEN', stem .. 'jobs', down))
+  local keep, count, window, key = string.match(tail, '^p?(%d+) (%d+):?(%d*) (.*)$')
+  if key ~= '' then free_unique_key(key, down) end
+  event(state, down, why)
+  local run = table.concat({ state, attempt, crashes, priority, now, why }, ' ')
+  close_jobs(state, { down }, { run }, { tonumber(keep) }, tonumber(count), { tonumber(window) or 0 })
+  return down, state
+end
+
+-- A blocked job waits for nothing any more.
+local function unblock_job(down, attempt, crashes, priority, at)
+  call('HDEL', stem .. 'blocked', down)
+  if at > now then
+    call('ZADD', stem .. 'scheduled', at, down)
+    call('HSET', stem .. 'runs', down, table.concat({ 'scheduled', attempt, crashes, priority, string.format('%.0f', at), '' }, ' '))
+  else
+    enqueue_job(down, attempt, crashes, priority, '', false, now)
+  end
+  wake()
+end
+
+-- Applies the end of one upstream job, child or member of a batch (policy m and the time of its reservation) to a blocked job. A
+-- dependency is a field that can be deleted once, so a repeated delivery is harmless. Returns the id and the state of a job that ends
+-- because of it.
 local function deliver_end(down, up, state)
   local edge = down .. '\0' .. up
   local policy = call('HGET', stem .. 'edges', edge)
   if not policy then return nil end
   call('HDEL', stem .. 'edges', edge)
-  local was, _, _, priority, at, tail = parse_run(call('HGET', stem .. 'runs', down))
+  local member = string.sub(policy, 1, 1) == 'm'
+  local runs_anyway, stale = false, false
+  if member then runs_anyway, stale = count_member(down, policy, state) end
+  local was, attempt, crashes, priority, at, tail = parse_run(call('HGET', stem .. 'runs', down))
   if was ~= 'blocked' then return nil end
+  local parked = string.sub(tail, 1, 1) == 'p'
+  if stale or (member and parked) then return nil end
   if state ~= 'done' and policy == 's' then
-    call('HDEL', stem .. 'blocked', down)
-    call('HDEL', stem .. 'runs', down)
-    add_bytes(-call('HSTRLEN', stem .. 'jobs', down))
-    local keep, count, window, key = string.match(tail, '^(%d+) (%d+):?(%d*) (.*)$')
-    if key ~= '' then free_unique_key(key, down) end
-    local why = 'an upstream job ended ' .. state .. ': ' .. string.match(up, '([^%z]*)$')
-    event('cancelled', down, why)
-    close_jobs('cancelled', { down }, { 'cancelled 0 0 ' .. priority .. ' ' .. now .. ' ' .. why }, { tonumber(keep) }, tonumber(count), { tonumber(window) or 0 })
-    return down
+    local why = (parked and 'a child' or 'an upstream job') .. ' ended ' .. state .. ': ' .. string.match(up, '([^%z]*)$')
+    return skip_job(down, why, attempt, crashes, priority, tail)
   end
-  if call('HINCRBY', stem .. 'blocked', down, -1) > 0 then return nil end
-  call('HDEL', stem .. 'blocked', down)
-  if at > now then
-    call('ZADD', stem .. 'scheduled', at, down)
-    call('HSET', stem .. 'runs', down, 'scheduled 0 0 ' .. priority .. ' ' .. at .. ' ')
-  else
-    enqueue_job(down, 0, 0, priority, '', false, now)
-  end
-  wake()
+  if call('HINCRBY', stem .. 'blocked', down, -1) <= 0 or runs_anyway then unblock_job(down, attempt, crashes, priority, at) end
   return nil
 end
 
--- Tells the dependents among these members that are in this queue, and takes them off. Jobs that are cancelled because of it are added to
--- `ended` as id, 'cancelled'. Returns the members in other queues.
+-- Tells the dependents among these members that are in this queue, and takes them off. Jobs that end because of it are added to
+-- `ended` as id, state. Returns the members in other queues.
 local function notify_local(id, state, members, ended)
   local foreign, notified = {}, {}
   for _, member in ipairs(members) do
     if string.sub(member, 1, 1) == '\0' then
-      local cancelled = deliver_end(string.sub(member, 2), '\0' .. id, state)
-      if cancelled then
-        ended[#ended + 1] = cancelled
-        ended[#ended + 1] = 'cancelled'
+      local skipped, skipped_state = deliver_end(string.sub(member, 2), '\0' .. id, state)
+      if skipped then
+        ended[#ended + 1] = skipped
+        ended[#ended + 1] = skipped_state
       end
       notified[#notified + 1] = member
     else

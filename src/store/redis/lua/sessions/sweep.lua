@@ -1,6 +1,6 @@
 -- sweep: periodic maintenance of a queue.
 -- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept, how many of them.
--- Reply: nil if another process has just swept; else: more (0 or 1), outbox (0 or 1), dependencies (0 or 1), unused (0 or 1),
+-- Reply: nil if another process has just swept; else: more (0 or 1), outbox (1 if it has messages, 2 more if jobs are being moved), dependencies (0 or 1), unused (0 or 1),
 -- kept records (0 or 1), dead jobs dropped so far, number of dead workers, their ids…, ids of jobs whose reservation ended…
 -- include: allow_oom kept_records promote runs unused wake
 allow_oom()
@@ -77,7 +77,9 @@ for _, worker in ipairs(dead) do
 end
 dead = expired
 if call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns', stem .. 'reopen') > 0 then wake() end
-local reply = { more, call('EXISTS', stem .. 'outbox'), call('EXISTS', stem .. 'edges'), is_unused() and 1 or 0,
+local arrived = call('ZRANGEBYSCORE', stem .. 'arrived', '-inf', now, 'LIMIT', 0, 1000)
+if #arrived > 0 then call('ZREM', stem .. 'arrived', unpack(arrived)) end
+local reply = { more, call('EXISTS', stem .. 'outbox') + 2 * call('EXISTS', stem .. 'moving'), call('EXISTS', stem .. 'edges'), is_unused() and 1 or 0,
   call('EXISTS', stem .. 'kept_by'), tonumber(call('HGET', stem .. 'meta', 'dropped')) or 0, #dead }
 for _, worker in ipairs(dead) do reply[#reply + 1] = worker end
 for _, id in ipairs(late) do reply[#reply + 1] = id end

@@ -2,7 +2,7 @@
 -- ARGV: now, keep-count, ms for which the ids stay taken (0 = not at all), packed list of groups of jobs with the same outcome: 'attempt crashes priority', result, number of
 -- jobs, and per job: id, token.
 -- Reply: outbox flag, then the indexes of jobs whose token no longer matched.
--- include: allow_oom attempts close_jobs dependencies events release_groups tokens
+-- include: allow_oom attempts breaker close_jobs dependencies events release_groups tokens
 allow_oom()
 local argv = cmsgpack.unpack(ARGV[4])
 local count, last = tonumber(ARGV[2]), #argv
@@ -18,7 +18,7 @@ end
 
 local found = call('HMGET', stem .. 'active', unpack(ids))
 local reply, live, fields, k, index = { 0 }, ids, {}, 0, 0
-local ended = found
+local ended, counted = found, get_breaker()
 p = 1
 while p <= last do
   local head, result, size = 'done ' .. argv[p] .. ' ' .. now .. ' ', argv[p + 1], tonumber(argv[p + 2])
@@ -26,6 +26,7 @@ while p <= last do
     index = index + 1
     local held = found[index]
     if has_token(held, argv[i + 1]) then
+      if counted then count_success(argv[i + 1]) end
       fields[k + 1], fields[k + 2] = argv[i], head .. started(held) .. result
       k = k + 2
     else
@@ -50,6 +51,7 @@ release_groups(ended)
 if watched() then
   for _, id in ipairs(live) do event('done', id) end
 end
+tell_breaker()
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
 local awaited = take_awaited(live)
 release_needs(live)

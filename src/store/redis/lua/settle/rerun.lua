@@ -11,6 +11,12 @@ local function take_ended(id, run)
   return state == 'done' and call('LREM', stem .. 'recent', 1, id) == 1
 end
 
+-- Its children are new ones, with new ids: see job/children.ts.
+local function restart_children(id)
+  local first, count = string.match(call('HGET', stem .. 'notes', 'c' .. id) or '', '^(%d+) (%d+) ')
+  if first then call('HSET', stem .. 'notes', 'c' .. id, string.format('%.0f 0 []', first + count)) end
+end
+
 for i = 4, #ARGV do
   local id = ARGV[i]
   local run = call('HGET', stem .. 'ended', id)
@@ -21,6 +27,7 @@ for i = 4, #ARGV do
     call('HDEL', stem .. 'ended', id)
     event('revived', id)
     if ARGV[2] ~= '' then append_attempt(id, ARGV[2]) end
+    restart_children(id)
     enqueue_job(id, 0, 0, priority, '', false, now)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end

@@ -3,7 +3,7 @@
 --   'attempt crashes priority', tail (result or error), number (keep-ms or delay), keep-count, unique key to free,
 --   record to create for a raw task that becomes a job, ms for which the id stays taken, line for the history of attempts.
 -- Reply: outbox flag, then per entry 1 or 0. A list key of the wrong type fails before anything is written.
--- include: allow_oom attempts bytes close_jobs dependencies enqueue_job events release_groups task_batch tokens unique_keys unique_tasks wake
+-- include: allow_oom attempts breaker bytes close_jobs dependencies enqueue_job events release_groups task_batch tokens unique_keys unique_tasks wake
 call('LLEN', list)
 allow_oom()
 local reply, n = { 0 }, (#ARGV - 1) / 12
@@ -35,6 +35,11 @@ for i = 1, n do
   local entry = unlease(p)
   reply[i + 1] = entry and 1 or 0
   if entry then
+    if move == 'done' then
+      count_success(ARGV[p + 1])
+    elseif move == 'dead' or (move == 'scheduled' and tail ~= '') then
+      count_failure(ARGV[p + 1])
+    end
     if ARGV[p + 9] ~= '' then call('HSET', stem .. 'jobs', id, ARGV[p + 9]) end
     if id ~= '' and ARGV[p + 11] ~= '' then append_attempt(id, ARGV[p + 11]) end
     local group = ends[move]
@@ -53,16 +58,18 @@ for i = 1, n do
       if ARGV[p + 8] ~= '' then free_unique_key(ARGV[p + 8], id) end
     elseif move == 'scheduled' then
       local at = now + ARGV[p + 6]
+      if entry == true then hold_job(id, freed[#freed]) end
       call('ZADD', stem .. 'scheduled', at, id)
       call('HSET', stem .. 'runs', id, 'scheduled ' .. head .. ' ' .. at .. ' ' .. tail)
       bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
       stir = true
     elseif not group then
-      fronts[#fronts + 1] = { claim_sequence(ARGV[p + 1]), p, entry }
+      fronts[#fronts + 1] = { claim_sequence(ARGV[p + 1]), p, entry, entry == true and freed[#freed] }
     end
   end
 end
 
+tell_breaker()
 release_groups(freed)
 -- Entries returned to the front keep their order: the lowest claim sequence is pushed last and comes first.
 table.sort(fronts, function(a, b) return a[1] > b[1] end)
@@ -74,6 +81,7 @@ for _, front in ipairs(fronts) do
     bytes = bytes + #front[3]
   else
     local attempt, crashes, priority = string.match(ARGV[p + 4], '^(%d+) (%d+) (%-?%d+)$')
+    if front[4] then hold_job(id, front[4]) end
     enqueue_job(id, tonumber(attempt), tonumber(crashes), tonumber(priority), ARGV[p + 5], true)
     bytes = bytes + call('HSTRLEN', stem .. 'jobs', id)
   end

@@ -27,7 +27,7 @@ if state == 'blocked' then
   return state
 end
 local time = due or (state == 'scheduled' and at or now)
-dequeue_job(id, state, run)
+dequeue_job(id, state, run, true)
 add_bytes(call('HSTRLEN', stem .. 'jobs', id))
 if time > now then
   call('ZADD', stem .. 'scheduled', time, id)

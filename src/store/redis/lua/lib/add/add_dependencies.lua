@@ -1,8 +1,8 @@
 -- include: queue runs kept_records
 
--- Registers a job with its upstream jobs that have not ended. Returns how many there are, and the reason if one has already
--- failed it.
-local function link_upstreams(id, needs)
+-- Registers a job with its upstream jobs, or its children (`what` says which), that have not ended. Returns how many there are, and the
+-- reason if one has already failed it.
+local function link_upstreams(id, needs, what)
   local left, failed = 0, nil
   for _, p in ipairs(needs) do
     local policy, queue, up = ARGV[p], ARGV[p + 1], ARGV[p + 2]
@@ -14,7 +14,7 @@ local function link_upstreams(id, needs)
     if state == 'done' or (policy == 'f' and (state == 'dead' or state == 'cancelled')) then
       -- this dependency is already met
     elseif state == 'dead' or state == 'cancelled' then
-      failed = 'an upstream job ended ' .. state .. ': ' .. up
+      failed = what .. ' ended ' .. state .. ': ' .. up
     else
       call('HSET', stem .. 'edges', id .. '\0' .. queue .. '\0' .. up, policy)
       left = left + 1

@@ -1,9 +1,9 @@
 -- include: queue claim_entries groups
 
 -- The next groups in the rotation, up to the number wanted: their names, how many jobs the limits allow each to start, how
--- many of its jobs run, and its rate window.
+-- many of its jobs run, its rate window, and the job that it holds.
 local function next_groups(want, rule)
-  local names, caps, holds, starts, counts = {}, {}, {}, {}, {}
+  local names, caps, holds, starts, counts, firsts = {}, {}, {}, {}, {}, {}
   local m, budget = 0, want + 1000
   local most, rate = rule and rule.group_most or 0, rule and rule.group_count or 0
   while m < want and budget > 0 do
@@ -16,29 +16,39 @@ local function next_groups(want, rule)
       for i, group in ipairs(fetched) do keys[i] = stem .. 'rate:' .. group end
       rates = call('MGET', unpack(keys))
     end
+    local waiting = rule and rule.ordered and call('HMGET', stem .. 'held', unpack(fetched)) or {}
     for i, group in ipairs(fetched) do
       local running = tonumber(held[i]) or 0
       local cap, start, count = most > 0 and most - running or math.huge, nil, nil
+      local first, ready = held_job(group, waiting[i])
+      if first and not ready then cap = 0 end
       if rates then
         start, count = rate_window(rates[i], rule.group_per)
         cap = math.min(cap, rate - count)
       end
       if cap > 0 then
         m = m + 1
-        names[m], caps[m], holds[m], starts[m], counts[m] = group, cap, running, start, count
+        names[m], caps[m], holds[m], starts[m], counts[m], firsts[m] = group, cap, running, start, count, first
       else
         requeue_group(group)
       end
     end
   end
-  return m, names, caps, holds, starts, counts
+  return m, names, caps, holds, starts, counts, firsts
+end
+
+-- Takes the job that a group holds, in the form of ZPOPMIN.
+local function take_held(group, id)
+  call('ZREM', stem .. 'group:' .. group, id)
+  call('HDEL', stem .. 'held', group)
+  return { id, 0 }
 end
 
 -- Groups take turns, one job each; a group that may not start more now leaves the rotation. The shares are counted first
 -- and the jobs taken afterwards, so that a group costs the same for one job or many. The length of a waiting list only shows
 -- when jobs are taken from it: returns how many jobs are missing because lists were too short.
 local function take_groups(want, rule)
-  local m, names, caps, holds, starts, counts = next_groups(want, rule)
+  local m, names, caps, holds, starts, counts, firsts = next_groups(want, rule)
   if m == 0 then return 0 end
   local given, left, last, rounds = {}, want - m, m, 1
   for i = 1, m do given[i] = 1 end
@@ -57,7 +67,7 @@ local function take_groups(want, rule)
   local ttl = string.format('%d', rule and math.max(3600000, 2 * rule.group_per) or 0)
   for i = 1, m do
     local group, line = names[i], stem .. 'group:' .. names[i]
-    local got = call('ZPOPMIN', line, given[i])
+    local got = firsts[i] and take_held(group, firsts[i]) or call('ZPOPMIN', line, given[i])
     lines[i], marks[i], popped[i] = line, '\0' .. group, got
     if #got > 0 then
       fields[k + 1], fields[k + 2] = group, holds[i] + #got / 2

@@ -1,4 +1,4 @@
--- include: queue limits pad
+-- include: queue limits ordered_groups pad
 
 -- Queues that never had a job with a group skip all work for groups.
 local has_groups
@@ -26,6 +26,10 @@ local function park_group(group)
     call('SADD', stem .. 'full', group)
     return true
   end
+  if waits_for_held(group) then
+    call('SADD', stem .. 'full', group)
+    return true
+  end
   if rule.group_count == 0 then return false end
   local start, count = rate_window(call('GET', stem .. 'rate:' .. group), rule.group_per)
   if count < rule.group_count then return false end
@@ -41,4 +45,12 @@ end
 -- The same for a group that was out of the rotation; its waiting jobs may be gone by now.
 local function requeue_group(group)
   if call('EXISTS', stem .. 'group:' .. group) == 1 then enqueue_group(group) else call('ZREM', stem .. 'lines', group) end
+end
+
+-- A waiting job has ended or left: if its group held it, others may start. Returns whether it did.
+local function let_go(group, id)
+  if not is_held(group, id) then return false end
+  call('HDEL', stem .. 'held', group)
+  if call('SREM', stem .. 'full', group) == 1 then requeue_group(group) end
+  return true
 end

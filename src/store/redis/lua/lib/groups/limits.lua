@@ -5,13 +5,14 @@ local limits_read, queue_limits
 
 local function get_limits()
   if limits_read == nil then
-    local text = call('HGET', stem .. 'meta', 'pace')
+    local text, ordered = unpack(call('HMGET', stem .. 'meta', 'pace', 'ordered'))
     limits_read = text ~= false
     if limits_read then
       queue_limits = {}
       queue_limits.most, queue_limits.count, queue_limits.per, queue_limits.group_most, queue_limits.group_count, queue_limits.group_per =
         string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
       for name, value in pairs(queue_limits) do queue_limits[name] = tonumber(value) end
+      queue_limits.ordered = ordered ~= false
     end
   end
   return limits_read and queue_limits

@@ -1,4 +1,4 @@
--- include: queue
+-- include: queue notes
 
 -- Ids that were chosen by the producer stay taken for a while after the end of their job, even if its record is dropped.
 local function remember_ids(ids, ms)
@@ -16,7 +16,7 @@ local function find_taken_ids(ids, known)
         and call('HDEL', stem .. 'kept_by', id .. '\0@') == 1 then
         for _, name in ipairs({ 'kept', 'hidden', 'jobs', 'ended' }) do call('HDEL', stem .. name, id) end
         call('ZREM', stem .. 'kept_ttl', id)
-        call('HDEL', stem .. 'notes', 'p' .. id, 'l' .. id, 'a' .. id)
+        drop_notes(id)
         known[i] = false
       end
     end

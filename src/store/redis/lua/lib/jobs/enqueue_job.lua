@@ -7,10 +7,12 @@ local function enqueue_job(id, attempt, crashes, priority, tail, front, since)
   local fresh = attempt == 0 and crashes == 0 and tail == '' and not since
   local group = grouped() and group_of(call('HGET', stem .. 'jobs', id))
   if group then
+    local held = is_held(group, id)
+    front = front or held
     local seq = call('HINCRBY', stem .. 'meta', front and 'front' or 'back', front and -1 or 1)
     call('ZADD', stem .. 'group:' .. group, rank(priority, seq), id)
     call('HINCRBY', stem .. 'meta', 'grouped', 1)
-    if call('ZADD', stem .. 'lines', 'NX', 0, group) == 1 then enqueue_group(group) end
+    if call('ZADD', stem .. 'lines', 'NX', 0, group) == 1 or (held and call('SREM', stem .. 'full', group) == 1) then enqueue_group(group) end
     if fresh and priority == 0 then
       call('HDEL', stem .. 'runs', id)
       return

@@ -29,10 +29,15 @@ local function drop_ended(ids)
   drop_records(free)
 end
 
--- Jobs that have ended no longer need their upstream jobs in this queue; the client releases those in other queues.
+-- Jobs that have ended no longer need their upstream jobs and children in this queue; the client, or a sweep, releases those in other
+-- queues.
 local function release_needs(ids)
   if call('EXISTS', stem .. 'kept_by') == 0 then return end
   for _, id in ipairs(ids) do
+    local children = call('HGET', stem .. 'notes', 'c' .. id)
+    if children then
+      for _, child in ipairs(cjson.decode(string.match(children, '%[.*$'))) do release_record(child.id, '\0' .. id) end
+    end
     local record = call('HGET', stem .. 'jobs', id)
     local spec = record and spec_of(record)
     if spec and string.find(spec, '"needs"', 1, true) then

@@ -1,4 +1,4 @@
-import { CroreError } from '../errors.js';
+import { CroreError } from '../../errors.js';
 
 /** Validates arguments from callers. Each error names the offending argument, and is thrown before anything has happened. */
 

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { CroreError } from '../errors.js';
-import type { Body } from '../job/job.js';
+import { CroreError } from '../../errors.js';
+import type { Body } from '../../job/job.js';
 import { acceptsPlain, type Codec, decodeWith, encodeWith } from './codec.js';
 
 /**

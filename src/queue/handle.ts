@@ -1,14 +1,15 @@
-import type { Codec } from './engine/codec.js';
-import type { Engine } from './engine/engine.js';
-import { decodeValue } from './engine/payload.js';
-import { CroreError } from './errors.js';
-import { type Attempt, type ManualAction, readActions, readAttempts } from './job/attempt.js';
-import { type Duration, milliseconds } from './job/duration.js';
-import type { Body, Job, Need, State } from './job/job.js';
-import type { AddOutcome } from './store/store.js';
+import type { Engine } from '../engine/engine.js';
+import type { Codec } from '../engine/input/codec.js';
+import { decodeValue } from '../engine/input/payload.js';
+import { CroreError } from '../errors.js';
+import { type Attempt, type ManualAction, readActions, readAttempts } from '../job/attempt.js';
+import { type Duration, milliseconds } from '../job/duration.js';
+import type { Body, Job, JobRef, Need, State } from '../job/job.js';
+import type { AddOutcome } from '../store/store.js';
 
 /** A job as returned by `get` and `list`. */
-export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progress' | 'log' | 'attempts' | 'spec'> {
+export interface JobView<T, R>
+  extends Omit<Job, 'payload' | 'result' | 'progress' | 'log' | 'attempts' | 'children' | 'spec'> {
   payload: T;
   result?: R;
   progress?: unknown;
@@ -16,6 +17,12 @@ export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progres
   headers: Record<string, string>;
   /** The jobs that it waits, or waited, for. */
   needs: Need[];
+  /** The children that it waits, or has waited, for. */
+  children: Need[];
+  /** The job that it is a child of. */
+  parent?: JobRef;
+  /** The batch of which it is a member. */
+  memberOf?: JobRef;
   /** Every attempt that has ended, oldest first: when, where, how long, and the error with its stack. */
   attempts: Attempt[];
   /** What people did to the job, oldest first, as far as the interface they used says so. */
@@ -26,7 +33,7 @@ export interface JobView<T, R> extends Omit<Job, 'payload' | 'result' | 'progres
 }
 
 export function viewOf<T, R>(job: Job, codec?: Codec): JobView<T, R> {
-  const { payload, result, progress, log, attempts, spec, ...rest } = job;
+  const { payload, result, progress, log, attempts, children, spec, ...rest } = job;
   return {
     ...rest,
     ...(codec ? decodedFields<T, R>(job, codec) : plainFields<T, R>(payload, result)),
@@ -34,6 +41,9 @@ export function viewOf<T, R>(job: Job, codec?: Codec): JobView<T, R> {
     ...(log === undefined ? {} : { log: log.split('\n').slice(0, -1) }),
     headers: spec.headers ?? {},
     needs: spec.needs ?? [],
+    children: children?.children ?? [],
+    ...(spec.parent ? { parent: spec.parent } : {}),
+    ...(spec.batch ? { memberOf: spec.batch } : {}),
     attempts: attemptsOf(job),
     actions: readActions(job.attempts ?? ''),
     maxAttempts: spec.attempts,

@@ -1,8 +1,8 @@
-import { CroreError } from '../errors.js';
-import { type Job, STATES, type State } from '../job/job.js';
-import type { JobPage } from '../store/store.js';
+import { CroreError } from '../../errors.js';
+import { type Job, STATES, type State } from '../../job/job.js';
+import type { JobPage } from '../../store/store.js';
+import type { Engine } from '../engine.js';
 import { checkOneOf, checkOptions, describe } from './check.js';
-import type { Engine } from './engine.js';
 
 /** Selects jobs of a queue; a field that is left out matches every job. */
 export interface Filter {

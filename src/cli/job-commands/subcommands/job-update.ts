@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import type { UpdateOptions } from '../../engine/options.js';
-import { CroreError } from '../../errors.js';
-import { type StoreOptions, subcommand, withStore } from '../action.js';
-import { duration, notBoth, time, whole } from '../option-values.js';
-import { actOn, checkIds, ifWaiting } from './job-actions.js';
-import { argumentBytes, given, readPayload, readText } from './job-options.js';
+import type { UpdateOptions } from '../../../engine/input/options.js';
+import { CroreError } from '../../../errors.js';
+import { type StoreOptions, subcommand, withStore } from '../../action.js';
+import { duration, notBoth, time, whole } from '../../option-values.js';
+import { actOn, checkIds, ifWaiting } from '../job-actions.js';
+import { argumentBytes, given, readPayload, readText } from '../job-options.js';
 
 interface UpdateLine extends StoreOptions {
   payload?: string;

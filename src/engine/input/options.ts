@@ -1,10 +1,12 @@
-import { CroreError } from '../errors.js';
-import { DEFAULT_BACKOFF } from '../job/backoff.js';
-import { type Duration, milliseconds } from '../job/duration.js';
-import { newId } from '../job/id.js';
+import { CroreError } from '../../errors.js';
+import { DEFAULT_BACKOFF } from '../../job/backoff.js';
+import { type Duration, milliseconds } from '../../job/duration.js';
+import { newId } from '../../job/id.js';
 import type {
   Backoff,
+  BatchPolicy,
   Body,
+  JobRef,
   Keep,
   Need,
   NeedPolicy,
@@ -13,9 +15,9 @@ import type {
   Unique,
   UniqueMode,
   UniqueScope,
-} from '../job/job.js';
-import { DEFAULT_SPEC, NAMED_SPEC, sharedSpec } from '../job/spec.js';
-import type { JobChanges } from '../store/store.js';
+} from '../../job/job.js';
+import { DEFAULT_SPEC, NAMED_SPEC, sharedSpec } from '../../job/spec.js';
+import type { JobChanges } from '../../store/store.js';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
 
 /** Options of a new job. */
@@ -55,6 +57,12 @@ export interface AddOptions {
   group?: string;
   /** Text stored with the job, such as a trace id. */
   headers?: Record<string, string>;
+  /** The batch of which the job is a member: `queue.batch(id)`, or its queue and id. */
+  batch?: JobRef;
+  /** Makes it the job of a batch, and says when it runs; `queue.addBatch()` sets this. */
+  batchPolicy?: BatchPolicy;
+  /** The job that it is a child of; `job.addChildren()` and `crore.addTree()` set this. */
+  parent?: JobRef;
 }
 
 export type BackoffOptions =
@@ -103,6 +111,9 @@ const KNOWN = [
   'keepDead',
   'group',
   'headers',
+  'batch',
+  'batchPolicy',
+  'parent',
 ] as const;
 const HEADER_LIMIT = 16_384;
 const MOST_ATTEMPTS = 1_000_000;
@@ -165,6 +176,9 @@ function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
     keepDead,
     group,
     headers,
+    batch,
+    batchPolicy,
+    parent,
   } = options;
   const asked =
     attempts ??
@@ -178,8 +192,13 @@ function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
     keepDead ??
     group ??
     headers ??
-    idWindow;
+    idWindow ??
+    batch ??
+    batchPolicy ??
+    parent;
   if (asked === undefined) return id === undefined ? DEFAULT_SPEC : NAMED_SPEC;
+  if (batchPolicy !== undefined && needs !== undefined && needs.length > 0)
+    throw new CroreError('BAD_OPTION', 'add: the job of a batch waits for its members, and cannot have needs');
   const kept = keep || keepDead ? resolveKeeps(keep, keepDead) : DEFAULT_SPEC.keep;
   return sharedSpec({
     idWindow: id === undefined ? undefined : resolveIdWindow(idWindow, kept.done),
@@ -198,7 +217,19 @@ function resolveSpec(queue: string, options: AddOptions, now: number): Spec {
     group: group === undefined ? undefined : checkName(group, 'group'),
     unique: unique === undefined ? undefined : resolveUnique(unique),
     needs: needs === undefined || needs.length === 0 ? undefined : resolveNeeds(queue, needs),
+    ...(batch === undefined ? {} : { batch: resolveRef(batch, 'batch') }),
+    ...(batchPolicy === undefined
+      ? {}
+      : { batchPolicy: checkOneOf<BatchPolicy>(batchPolicy, 'batchPolicy', ['finished', 'failure']) }),
+    ...(parent === undefined ? {} : { parent: resolveRef(parent, 'parent') }),
   });
+}
+
+/** Also takes an object that has more, such as a handle. */
+function resolveRef(ref: JobRef, what: string): JobRef {
+  if (ref === null || typeof ref !== 'object')
+    throw new CroreError('BAD_OPTION', `${what} must be an object with a queue and an id, not ${describe(ref)}`);
+  return { queue: checkName(ref.queue, `${what}: queue name`), id: checkName(ref.id, `${what}: job id`) };
 }
 
 /** How long after it is added a job is due. */

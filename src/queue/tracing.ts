@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type * as otel from '@opentelemetry/api';
-import type { ActiveJob } from './worker/running.js';
+import type { ActiveJob } from '../worker/running.js';
 
 /**
  * OpenTelemetry, if the application has its API installed: a producer span for each call that adds jobs, whose context travels in the
@@ -80,31 +80,57 @@ export function traced<P, R>(handler: (job: ActiveJob<P>) => R): (job: ActiveJob
   return otel ? (job) => (isActive(otel) ? runTraced(otel, handler, job) : handler(job)) : handler;
 }
 
-async function runTraced<P, R>(otel: Api, handler: (job: ActiveJob<P>) => R, job: ActiveJob<P>): Promise<Awaited<R>> {
-  const { context, propagation, ROOT_CONTEXT, trace, SpanKind } = otel;
-  const producer = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, job.headers));
+/** The same for a handler that takes many jobs: one span for a batch, with a link for each of its jobs. */
+export function tracedBatch<J extends ActiveJob<unknown>>(handler: (jobs: J[]) => unknown): (jobs: J[]) => unknown {
+  const otel = load();
+  if (!otel) return handler;
+  return (jobs) => {
+    if (!isActive(otel)) return handler(jobs);
+    const { queue } = jobs[0]!;
+    return withinSpan(otel, queue, jobs, { 'messaging.batch.message_count': jobs.length }, () => handler(jobs));
+  };
+}
+
+function runTraced<P, R>(otel: Api, handler: (job: ActiveJob<P>) => R, job: ActiveJob<P>): Promise<Awaited<R>> {
+  const details = {
+    'messaging.message.id': job.id,
+    'crore.attempt': job.attempt,
+    ...(job.crashes > 0 ? { 'crore.crashes': job.crashes } : {}),
+  };
+  return withinSpan(otel, job.queue, [job], details, () => handler(job));
+}
+
+async function withinSpan<R>(
+  otel: Api,
+  queue: string,
+  jobs: readonly ActiveJob<unknown>[],
+  details: otel.Attributes,
+  run: () => R,
+): Promise<Awaited<R>> {
+  const { context, ROOT_CONTEXT, trace, SpanKind } = otel;
   const span = trace.getTracer('crore').startSpan(
-    `process ${job.queue}`,
+    `process ${queue}`,
     {
       kind: SpanKind.CONSUMER,
-      attributes: {
-        ...attributes(job.queue, 'process'),
-        'messaging.message.id': job.id,
-        'crore.attempt': job.attempt,
-        ...(job.crashes > 0 ? { 'crore.crashes': job.crashes } : {}),
-      },
-      links: producer ? [{ context: producer }] : [],
+      attributes: { ...attributes(queue, 'process'), ...details },
+      links: jobs.flatMap(({ headers }) => linkTo(otel, headers) ?? []),
     },
     ROOT_CONTEXT,
   );
   try {
-    return await context.with(trace.setSpan(ROOT_CONTEXT, span), () => handler(job));
+    return await context.with(trace.setSpan(ROOT_CONTEXT, span), run);
   } catch (error) {
     fail(otel, span, error);
     throw error;
   } finally {
     span.end();
   }
+}
+
+/** A link to the span that added a job. */
+function linkTo({ propagation, ROOT_CONTEXT, trace }: Api, headers: Readonly<Headers>): otel.Link | undefined {
+  const producer = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, headers));
+  return producer && { context: producer };
 }
 
 function attributes(queue: string, operation: string): otel.Attributes {

@@ -1,6 +1,6 @@
-import { CroreError } from '../errors.js';
-import { describeError } from '../job/attempt.js';
-import type { Body, Bytes } from '../job/job.js';
+import { CroreError } from '../../errors.js';
+import { describeError } from '../../job/attempt.js';
+import type { Body, Bytes } from '../../job/job.js';
 import { checkOneOf, describe } from './check.js';
 
 /**
