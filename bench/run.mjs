@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { casesOf, MEASUREMENTS } from './cases/index.mjs';
+import { describeMachine } from './machine.mjs';
 import { installPeers } from './peers.mjs';
 import { startRedis } from './redis-server.mjs';
 import { compare, medianOf, show, tables } from './report.mjs';
@@ -143,6 +144,7 @@ async function main() {
   installPeers(say);
   const steps = plan(await presentSubjects());
   if (steps.length === 0) throw new Error(`no case has "${flags.only}" in its name`);
+  if (flags.json) process.stdout.write(`${JSON.stringify({ machine: describeMachine() })}\n`);
   const lines = await runSteps(steps);
   if (!flags.json) process.stdout.write(`${tables(lines)}\n`);
 }

@@ -1,4 +1,4 @@
-// npm run bench:flows -- [--quick] [inMemory|durable|commands|skewed|cached …]: our flows next to make, ninja and
+// npm run bench -- flows [--quick] [inMemory|durable|commands|skewed|cached …]: our flows next to make, ninja and
 // snakemake, in one run. Read the ratios.
 import { spawnSync } from 'node:child_process';
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';

@@ -1,0 +1,64 @@
+// npm run bench -- publish FIGURES: writes the tables of docs/performance.md and its pictures from one run of
+// `npm run bench -- --json`, so that every figure there comes from the same run.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { markdownTables, subjectOf } from './markdown.mjs';
+import { picture } from './picture.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const PAGE = `${root}docs/performance.md`;
+
+function read(file) {
+  const lines = readFileSync(file, 'utf8').trim().split('\n');
+  const entries = lines.map((line, i) => {
+    try {
+      return JSON.parse(line);
+    } catch {
+      throw new Error(`line ${i + 1} of ${file} is not JSON: give the output of npm run bench -- --json`);
+    }
+  });
+  const machine = entries.find((entry) => entry.machine)?.machine;
+  const figures = entries.filter((entry) => entry.case);
+  if (!machine || figures.length === 0)
+    throw new Error(`${file} has no figures: give the output of npm run bench -- --json`);
+  return { machine, figures };
+}
+
+/** The best peer of each case of the jobs that are removed when they are done, as those of the peers are. */
+export function bestPeers(figures) {
+  const cases = [...new Set(figures.filter((line) => subjectOf(line) === 'add, forgotten').map((line) => line.case))];
+  return cases.flatMap((name) => {
+    const peers = figures.filter(
+      (line) => line.case === name && !line.peer.startsWith('ceiling') && line.ratio !== null,
+    );
+    const best = peers.toSorted((a, b) => a.ratio - b.ratio)[0];
+    return best ? [best] : [];
+  });
+}
+
+/** Replaces what stands between `<!-- NAME -->` and `<!-- /NAME -->`. */
+function fillIn(text, name, content) {
+  const [start, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+  const [from, to] = [text.indexOf(start), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`docs/performance.md has no place ${start} … ${end}`);
+  return `${text.slice(0, from + start.length)}\n\n${content}\n\n${text.slice(to)}`;
+}
+
+function machineText({ cores, processor, memory, load, versions }) {
+  const list = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return `${cores} cores (${processor}), ${memory} of memory, load average ${load} before the start. ${list.join(', ')}.`;
+}
+
+try {
+  const [file] = process.argv.slice(2);
+  if (!file) throw new Error('name the file with the output of npm run bench -- --json');
+  const { machine, figures } = read(file);
+  const page = fillIn(readFileSync(PAGE, 'utf8'), 'machine', machineText(machine));
+  writeFileSync(PAGE, fillIn(page, 'tables', markdownTables(figures)));
+  for (const theme of ['light', 'dark']) {
+    writeFileSync(`${root}docs/images/performance-${theme}.svg`, picture(bestPeers(figures), theme));
+  }
+} catch (error) {
+  process.stderr.write(`bench: ${error.message}\n`);
+  process.exitCode = 2;
+}
