@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open } from '../dist/index.js';
-import { busyMicroseconds } from './cases/redis-cost.mjs';
-import { startRedis } from './redis-server.mjs';
+import { busyMicroseconds } from './redis/control.mjs';
+import { startRedis } from './redis/server.mjs';
 import { connect } from './subjects/root.mjs';
 
 const quick = process.argv.includes('--quick');

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installPeers } from './peers.mjs';
-import { startRedis } from './redis-server.mjs';
+import { startRedis } from './redis/server.mjs';
 import { connect } from './subjects/root.mjs';
 import { within } from './wait.mjs';
 

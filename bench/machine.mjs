@@ -8,7 +8,7 @@ const here = fileURLToPath(new URL('.', import.meta.url));
 
 /** The machine, the versions of everything measured, and how busy the machine was before the first measurement. */
 export function describeMachine() {
-  const { optionalDependencies } = JSON.parse(readFileSync(`${here}package.json`, 'utf8'));
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(`${here}package.json`, 'utf8'));
   return {
     cores: cpus().length,
     processor: cpus()[0]?.model ?? 'unknown',
@@ -18,7 +18,7 @@ export function describeMachine() {
       node: process.versions.node,
       crore: versionIn(`${here}../package.json`),
       ...serverVersions(),
-      ...Object.fromEntries(Object.keys(optionalDependencies).flatMap(peerVersion)),
+      ...Object.fromEntries(Object.keys({ ...dependencies, ...optionalDependencies }).flatMap(peerVersion)),
     },
   };
 }

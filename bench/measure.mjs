@@ -2,14 +2,21 @@
 // until one lasts long enough; it is repeated once, and the repetition counts: everything before it is the warm-up.
 import { join } from 'node:path';
 import { MEASUREMENTS } from './cases/index.mjs';
+import { postgresControl } from './postgres/control.mjs';
+import { redisControl } from './redis/control.mjs';
 import { load } from './subjects/index.mjs';
-import { connect } from './subjects/root.mjs';
 import { within } from './wait.mjs';
 
 const FIRST_JOBS = 1000;
 const MOST_JOBS = 1_000_000;
 const LONG_ENOUGH = 0.6;
 const CLOSE_MS = 20_000;
+
+const CONTROLS = {
+  redis: ({ server }) => redisControl(server),
+  sqlite: filesIn,
+  postgres: ({ server }) => postgresControl(server),
+};
 
 process.once('disconnect', () => process.exit(1));
 process.once('message', async (task) => {
@@ -25,12 +32,15 @@ function reply(message) {
 }
 
 async function measure(task) {
-  const control = task.store === 'redis' ? connect(task.server) : undefined;
+  const control = CONTROLS[task.store](task);
   let jobs = FIRST_JOBS;
   let isLast = false;
   for (let turn = 0; ; turn++) {
     const { ms, values } = await runOnce(task, control, jobs, turn);
-    if (isLast || ms === Number.POSITIVE_INFINITY) return values;
+    if (isLast || ms === Number.POSITIVE_INFINITY) {
+      await control.close();
+      return values;
+    }
     isLast = jobs >= MOST_JOBS || (turn > 0 && ms >= task.targetMs * LONG_ENOUGH);
     if (!isLast) jobs = Math.min(MOST_JOBS, Math.ceil(jobs * Math.min(10, Math.max(1, task.targetMs / ms))));
   }
@@ -38,10 +48,9 @@ async function measure(task) {
 
 /** One run on fresh data. */
 async function runOnce(task, control, jobs, turn) {
-  await control?.flushall('SYNC');
   const { name, entry, samples, waiting } = task;
   const { run, options } = MEASUREMENTS.find((measurement) => measurement.name === name);
-  const place = placeOf(task, turn);
+  const place = await control.freshPlace(turn);
   const { open } = await load(entry);
   const subject = await open(place, { ...entry.options, ...options });
   const result = await run({ subject, entry, place, control, jobs, samples, waiting });
@@ -49,8 +58,12 @@ async function runOnce(task, control, jobs, turn) {
   return result;
 }
 
-function placeOf({ store, server, dir }, turn) {
-  if (store === 'redis') return { ...server, queue: 'bench' };
-  const file = join(dir, `bench-${turn}.db`);
-  return { file, url: `sqlite:${file}`, queue: 'bench' };
+function filesIn({ dir }) {
+  return {
+    async freshPlace(turn) {
+      const file = join(dir, `bench-${turn}.db`);
+      return { file, url: `sqlite:${file}`, queue: 'bench' };
+    },
+    close: async () => {},
+  };
 }

@@ -22,11 +22,14 @@ export function installPeers(say) {
   else writeFileSync(stamp, lock);
 }
 
-/** The peers are optional dependencies: npm may skip one and still report success. */
+/**
+ * The peers are optional dependencies: npm may skip one and still report success. It skips those that ask for a newer Node, too, so the one that
+ * does but runs on ours is not optional.
+ */
 function install() {
   const obstacle = npm(['install', '--no-save', '--ignore-scripts', ...QUIET], INSTALL_MS);
-  const { optionalDependencies } = JSON.parse(readFileSync(`${here}package.json`, 'utf8'));
-  const missing = Object.keys(optionalDependencies).filter((name) => !isInstalled(name));
+  const { dependencies, optionalDependencies } = JSON.parse(readFileSync(`${here}package.json`, 'utf8'));
+  const missing = Object.keys({ ...dependencies, ...optionalDependencies }).filter((name) => !isInstalled(name));
   return obstacle ?? (missing.length > 0 ? `npm left out ${missing.join(', ')}` : undefined);
 }
 

@@ -1,4 +1,4 @@
-// npm run bench -- [--json] [--only=substring] [--quick] [--store redis|sqlite]
+// npm run bench -- [--json] [--only=substring] [--quick] [--store redis|sqlite|postgres]
 // Every subject of a measurement runs once in every round, so that a busy period of the machine affects all of them.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,12 +7,14 @@ import { parseArgs } from 'node:util';
 import { casesOf, MEASUREMENTS } from './cases/index.mjs';
 import { describeMachine } from './machine.mjs';
 import { installPeers } from './peers.mjs';
-import { startRedis } from './redis-server.mjs';
+import { startPostgres } from './postgres/server.mjs';
+import { startRedis } from './redis/server.mjs';
 import { compare, medianOf, show, tables } from './report.mjs';
 import { obstacle, SUBJECTS } from './subjects/index.mjs';
 import { takeTurn } from './turn.mjs';
 
-const STORES = ['redis', 'sqlite'];
+const STORES = ['redis', 'sqlite', 'postgres'];
+const SERVERS = { redis: startRedis, postgres: startPostgres };
 const FULL = { rounds: 3, targetMs: 1500, samples: 300, waiting: 50_000 };
 const QUICK = { rounds: 1, targetMs: 700, samples: 100, waiting: 10_000 };
 
@@ -65,7 +67,7 @@ async function measure({ measurement, store, entries }, env) {
     for (const entry of entries) {
       const rounds = taken.get(entry.name);
       if (!rounds) continue;
-      const task = { ...effort, name: measurement.name, store, entry, server: env.server };
+      const task = { ...effort, name: measurement.name, store, entry, server: env.servers[store]?.address };
       const { values, error } = await takeTurn(task, env.dir);
       if (values) rounds.push(values);
       else fail(taken, entry, `${store} ${measurement.name}`, error);
@@ -99,15 +101,16 @@ async function runAll(steps, env) {
   return lines;
 }
 
-/** Undefined when no case needs a server or none can be started. */
-async function serverFor(steps, dir) {
-  if (!steps.some((step) => step.store === 'redis')) return undefined;
-  try {
-    return await startRedis(dir);
-  } catch (error) {
-    say(`without the Redis cases: ${error.message}`);
-    process.exitCode = 1;
-    return undefined;
+/** The servers that the cases need, as far as they can be started. */
+async function serversFor(steps, dir, servers) {
+  for (const [store, start] of Object.entries(SERVERS)) {
+    if (!steps.some((step) => step.store === store)) continue;
+    try {
+      servers[store] = await start(dir);
+    } catch (error) {
+      say(`without the cases on ${store}: ${error.message}`);
+      process.exitCode = 1;
+    }
   }
 }
 
@@ -123,18 +126,18 @@ function cleanUpOnSignal(cleanUp) {
 
 async function runSteps(steps) {
   const dir = mkdtempSync(join(tmpdir(), 'crore-bench-'));
-  let redis;
+  const servers = {};
   const removeFiles = () => rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
   cleanUpOnSignal(() => {
-    redis?.kill();
+    for (const server of Object.values(servers)) server.kill();
     removeFiles();
   });
   try {
-    redis = await serverFor(steps, dir);
-    const possible = steps.filter((step) => redis || step.store !== 'redis');
-    return await runAll(possible, { dir, server: redis?.address });
+    await serversFor(steps, dir, servers);
+    const possible = steps.filter(({ store }) => servers[store] || !SERVERS[store]);
+    return await runAll(possible, { dir, servers });
   } finally {
-    await redis?.stop();
+    for (const server of Object.values(servers)) await server.stop();
     removeFiles();
   }
 }

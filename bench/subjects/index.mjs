@@ -4,13 +4,15 @@ import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+const EVERYWHERE = ['redis', 'sqlite', 'postgres'];
+
 export const SUBJECTS = [
-  { name: 'crore push', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'push' } },
-  { name: 'crore add', file: 'crore.mjs', stores: ['redis', 'sqlite'], ours: true, options: { verb: 'add' } },
+  { name: 'crore push', file: 'crore.mjs', stores: EVERYWHERE, ours: true, options: { verb: 'push' } },
+  { name: 'crore add', file: 'crore.mjs', stores: EVERYWHERE, ours: true, options: { verb: 'add' } },
   {
     name: 'crore add, forgotten',
     file: 'crore.mjs',
-    stores: ['redis', 'sqlite'],
+    stores: EVERYWHERE,
     ours: true,
     options: { verb: 'add, forgotten' },
   },
@@ -18,8 +20,11 @@ export const SUBJECTS = [
   { name: 'bee-queue', file: 'bee-queue.mjs', stores: ['redis'] },
   { name: 'groupmq', file: 'groupmq.mjs', stores: ['redis'] },
   { name: 'plainjob', file: 'plainjob.mjs', stores: ['sqlite'] },
+  { name: 'graphile-worker', file: 'graphile-worker.mjs', stores: ['postgres'] },
+  { name: 'pg-boss', file: 'pg-boss.mjs', stores: ['postgres'] },
   { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
   { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },
+  { name: 'ceiling', file: 'postgres-ceiling.mjs', stores: ['postgres'] },
   // A family is measured separately: these subjects take and finish tasks by hand.
   { name: 'worqr', file: 'worqr.mjs', stores: ['redis'], ours: true, family: 'worqr', options: { verb: 'worqr' } },
   { name: "original's shape", file: 'worqr-shape.mjs', stores: ['redis'], family: 'worqr' },

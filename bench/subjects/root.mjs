@@ -35,3 +35,9 @@ function versionOf({ DatabaseSync }) {
   db.close();
   return version;
 }
+
+/** A connection of the `postgres` driver to the benchmark's own server. */
+export function connectPostgres({ host, port, user, database }, options = {}) {
+  const postgres = require('postgres');
+  return postgres({ host, port, user, database, max: 1, onnotice: () => {}, ...options });
+}

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { connect } from './subjects/root.mjs';
-import { within } from './wait.mjs';
+import { connect } from '../subjects/root.mjs';
+import { within } from '../wait.mjs';
 
 const HOST = '127.0.0.1';
 const START_MS = 10_000;
