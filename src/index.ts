@@ -20,6 +20,7 @@ export type { Queue } from './queue/queue.js';
 export type { AddManyItem, QueueOptions } from './queue/queue-input.js';
 export type { BatchHandler, Handler } from './queue/queue-workers.js';
 export type { JobTree, TreeItem } from './queue/tree.js';
+export type { TransactionClient } from './store/postgres/transactions/connections.js';
 export type { Connection } from './store/sqlite/file/external-connection.js';
 export type { Capacity, Counts, WorkerInfo } from './store/store.js';
 export type { BatchJob } from './worker/handlers/batch-job.js';

@@ -82,7 +82,7 @@ export class Engine {
     if (!this.store.addIn) {
       throw new CroreError(
         'STORE_UNSUPPORTED',
-        `addIn: queue '${queue}' is not in a SQLite file, so it cannot share a transaction; use an outbox`,
+        `addIn: queue '${queue}' is neither in a SQLite file nor on PostgreSQL, so it cannot share a transaction; use an outbox`,
       );
     }
     return this.store.addIn(connection, queue, jobs, limits);

@@ -3,7 +3,6 @@ import { type AddOptions, resolveJob } from '../engine/input/options.js';
 import { encodeValue, validate } from '../engine/input/payload.js';
 import { CroreError } from '../errors.js';
 import type { Bytes, NewJob } from '../job/job.js';
-import type { Connection } from '../store/sqlite/file/external-connection.js';
 import type { AddOutcome } from '../store/store.js';
 import { type AddMiddleware, AddMiddlewareChain, handled, refusedItem } from './add-middleware.js';
 import { Handle } from './handle.js';
@@ -44,20 +43,24 @@ export class Producer<T, R> {
   }
 
   async addMany(items: readonly AddManyItem<T>[]): Promise<Handle<T, R>[]> {
-    if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addMany takes an array, not ${describe(items)}`);
-    const { name } = this.queue;
-    return traceAdd(name, items.length, (headers) =>
-      this.#middleware.isEmpty
-        ? this.#addMany(items as readonly AddManyItem<T>[], headers)
-        : this.#addManyThrough(items as readonly AddManyItem<T>[], headers),
-    );
+    checkItems(items, 'addMany');
+    const { engine, name, capacity } = this.queue;
+    const add: AddJobs = (jobs) => engine.addMany(name, jobs, capacity);
+    return traceAdd(name, items.length, (headers) => this.#addItems('addMany', items, headers, add));
+  }
+
+  #addItems(what: string, items: readonly AddManyItem<T>[], headers: Headers, add: AddJobs): Promise<Handle<T, R>[]> {
+    return this.#middleware.isEmpty
+      ? this.#addMany(what, items, headers, add)
+      : this.#addManyThrough(what, items, headers, add);
   }
 
   async #addMany(
+    what: string,
     items: readonly AddManyItem<T>[],
-    headers: Record<string, string> | undefined,
+    headers: Headers,
+    add: AddJobs,
   ): Promise<Handle<T, R>[]> {
-    const { engine, name, capacity } = this.queue;
     const jobs: NewJob[] = [];
     for (const [i, item] of items.entries()) {
       try {
@@ -65,10 +68,10 @@ export class Producer<T, R> {
         const resolved = this.#resolve(payload, withHeaders(options, headers));
         jobs.push(resolved instanceof Promise ? await resolved : resolved);
       } catch (error) {
-        throw atItem(error, `addMany, item ${i}`);
+        throw atItem(error, `${what}, item ${i}`);
       }
     }
-    const outcomes = await engine.addMany(name, jobs, capacity);
+    const outcomes = await add(jobs);
     return outcomes.map((outcome, i) => this.#handle(jobs[i]!, outcome));
   }
 
@@ -77,10 +80,11 @@ export class Producer<T, R> {
    * on with all of them. If one is refused, `next()` rejects for all others.
    */
   async #addManyThrough(
+    what: string,
     items: readonly AddManyItem<T>[],
-    headers: Record<string, string> | undefined,
+    headers: Headers,
+    add: AddJobs,
   ): Promise<Handle<T, R>[]> {
-    const { engine, name, capacity } = this.queue;
     const jobs: NewJob[] = [];
     const runs: Promise<Handle<T, R>>[] = [];
     const added = signal<readonly AddOutcome[]>();
@@ -89,10 +93,10 @@ export class Producer<T, R> {
         try {
           await this.#startItem(item, headers, { jobs, runs, added: added.promise });
         } catch (error) {
-          throw refusedItem(error, `addMany, item ${i}`);
+          throw refusedItem(error, `${what}, item ${i}`);
         }
       }
-      added.resolve(await engine.addMany(name, jobs, capacity));
+      added.resolve(await add(jobs));
     } catch (error) {
       added.reject(error);
       throw error;
@@ -103,7 +107,7 @@ export class Producer<T, R> {
   /** Resolves when the job is ready to be added, or the middleware has answered without adding it. */
   async #startItem(
     item: AddManyItem<T>,
-    headers: Record<string, string> | undefined,
+    headers: Headers,
     { jobs, runs, added }: { jobs: NewJob[]; runs: Promise<Handle<T, R>>[]; added: Promise<readonly AddOutcome[]> },
   ): Promise<void> {
     const [payload, options] = splitItem(item);
@@ -118,15 +122,17 @@ export class Producer<T, R> {
     await Promise.race([ready.promise, run]);
   }
 
-  addIn(connection: Connection, payload: T, options?: AddOptions): Handle<T, R> {
+  addIn(connection: unknown, payload: T, options?: AddOptions): Handle<T, R> | Promise<Handle<T, R>> {
+    if (this.queue.engine.store.addInAsync) return this.#addInLater(connection, payload, options);
     this.#refuseMiddleware('addIn');
     return this.#addAllIn(connection, [this.#resolveNow(payload, options)])[0]!;
   }
 
-  addManyIn(connection: Connection, items: readonly AddManyItem<T>[]): Handle<T, R>[] {
-    if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `addManyIn takes an array, not ${describe(items)}`);
+  addManyIn(connection: unknown, items: readonly AddManyItem<T>[]): Handle<T, R>[] | Promise<Handle<T, R>[]> {
+    if (this.queue.engine.store.addInAsync) return this.#addManyInLater(connection, items);
+    checkItems(items, 'addManyIn');
     this.#refuseMiddleware('addManyIn');
-    const jobs = (items as readonly AddManyItem<T>[]).map((item, i) => {
+    const jobs = items.map((item, i) => {
       try {
         return this.#resolveNow(...splitItem(item));
       } catch (error) {
@@ -134,6 +140,20 @@ export class Producer<T, R> {
       }
     });
     return this.#addAllIn(connection, jobs);
+  }
+
+  async #addInLater(connection: unknown, payload: T, options: AddOptions | undefined): Promise<Handle<T, R>> {
+    const add: AddJobs = (jobs) => this.#addAllInLater(connection, jobs);
+    const one = async (changed: T, more: AddOptions | undefined) => {
+      const job = await this.#resolve(changed, more);
+      return this.#handle(job, (await add([job]))[0]!);
+    };
+    return this.#middleware.isEmpty ? one(payload, options) : this.#middleware.run(payload, options, one);
+  }
+
+  async #addManyInLater(connection: unknown, items: readonly AddManyItem<T>[]): Promise<Handle<T, R>[]> {
+    checkItems(items, 'addManyIn');
+    return this.#addItems('addManyIn', items, undefined, (jobs) => this.#addAllInLater(connection, jobs));
   }
 
   async push(tasks: string | Bytes | readonly (string | Bytes)[]): Promise<number> {
@@ -171,11 +191,17 @@ export class Producer<T, R> {
     throw new CroreError('BAD_OPTION', `${what}: queue '${this.queue.name}': ${why}`);
   }
 
-  #addAllIn(connection: Connection, jobs: readonly NewJob[]): Handle<T, R>[] {
+  #addAllIn(connection: unknown, jobs: readonly NewJob[]): Handle<T, R>[] {
     refuseClosed(this.queue);
     const { engine, name, capacity } = this.queue;
     const outcomes = engine.addIn(connection, name, jobs, capacity);
     return outcomes.map((outcome, i) => this.#handle(jobs[i]!, outcome));
+  }
+
+  #addAllInLater(connection: unknown, jobs: readonly NewJob[]): Promise<AddOutcome[]> {
+    refuseClosed(this.queue);
+    const { engine, name, capacity } = this.queue;
+    return engine.store.addInAsync!(connection, name, jobs, capacity);
   }
 
   #encode(payload: T, options: AddOptions | undefined): NewJob {
@@ -196,6 +222,13 @@ export class Producer<T, R> {
       throw new CroreError('BAD_PAYLOAD', `a task must be a string or bytes, not ${describe(task)}`);
     return encodeValue(bytes, `task for queue '${name}'`, maxPayload, codec) as Bytes;
   }
+}
+
+type Headers = Record<string, string> | undefined;
+type AddJobs = (jobs: readonly NewJob[]) => Promise<readonly AddOutcome[]>;
+
+function checkItems(items: unknown, what: string): void {
+  if (!Array.isArray(items)) throw new CroreError('BAD_OPTION', `${what} takes an array, not ${describe(items)}`);
 }
 
 interface Signal<V> {

@@ -7,6 +7,7 @@ import { type BreakerOptions, type BreakerView, breakerView, resolveBreaker } fr
 import { CroreError } from '../errors.js';
 import type { BatchPolicy, Bytes, JobRef, State } from '../job/job.js';
 import type { ProcessOptions } from '../pool/options.js';
+import type { TransactionClient } from '../store/postgres/transactions/connections.js';
 import type { Connection } from '../store/sqlite/file/external-connection.js';
 import type { Counts, QueueLimits, Store, WorkerInfo } from '../store/store.js';
 import type { WorkBatchOptions } from '../worker/handlers/batch-options.js';
@@ -56,7 +57,8 @@ export class Queue<T = unknown, R = unknown, P = T> {
 
   /**
    * Runs around every `add` of this queue object, and for every item of `addMany`, before anything is checked; what is added first is
-   * outermost. See `AddMiddleware`. `addIn` and `addManyIn` are refused then; `push` is not affected.
+   * outermost. See `AddMiddleware`. In a SQLite file, `addIn` and `addManyIn` are refused then; `push` is
+   * not affected.
    */
   use(middleware: AddMiddleware<T, R>): this {
     this.#producer.use(middleware);
@@ -80,12 +82,27 @@ export class Queue<T = unknown, R = unknown, P = T> {
    * Adds one job inside the caller's own transaction, through its connection to the same SQLite file: the job exists exactly when
    * that transaction commits. Outside a transaction it is committed at once.
    */
-  addIn(connection: Connection, payload: T, options?: AddOptions): Handle<T, R> {
+  addIn(connection: Connection, payload: T, options?: AddOptions): Handle<T, R>;
+  /** The same on PostgreSQL, where it is asynchronous, and refused outside a transaction. */
+  addIn(connection: TransactionClient, payload: T, options?: AddOptions): Promise<Handle<T, R>>;
+  /** Code for both has to wait in any case. */
+  addIn(
+    connection: Connection | TransactionClient,
+    payload: T,
+    options?: AddOptions,
+  ): Handle<T, R> | Promise<Handle<T, R>>;
+  addIn(connection: unknown, payload: T, options?: AddOptions): unknown {
     return this.#producer.addIn(connection, payload, options);
   }
 
   /** The same for many jobs: adds all of them, or none when one is refused. */
-  addManyIn(connection: Connection, items: readonly AddManyItem<T>[]): Handle<T, R>[] {
+  addManyIn(connection: Connection, items: readonly AddManyItem<T>[]): Handle<T, R>[];
+  addManyIn(connection: TransactionClient, items: readonly AddManyItem<T>[]): Promise<Handle<T, R>[]>;
+  addManyIn(
+    connection: Connection | TransactionClient,
+    items: readonly AddManyItem<T>[],
+  ): Handle<T, R>[] | Promise<Handle<T, R>[]>;
+  addManyIn(connection: unknown, items: readonly AddManyItem<T>[]): unknown {
     return this.#producer.addManyIn(connection, items);
   }
 

@@ -44,6 +44,8 @@ export interface Store {
    * transactions cannot be shared.
    */
   addIn?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Capacity): AddOutcome[];
+  /** The same where connections are asynchronous. */
+  addInAsync?(connection: unknown, queue: string, jobs: readonly NewJob[], limits?: Capacity): Promise<AddOutcome[]>;
   /**
    * Writes a copy of the whole store to a new file; blocks meanwhile. Absent where the store has means of its own.
    */

@@ -84,6 +84,13 @@ export function observedStore(store: Store, metrics: Metrics, breakers: BreakerL
         metrics.added(queue, outcomes);
         return outcomes;
       }),
+    addInAsync:
+      store.addInAsync &&
+      (async (connection, queue, jobs, limits) => {
+        const outcomes = await store.addInAsync!(connection, queue, jobs, limits);
+        metrics.added(queue, outcomes);
+        return outcomes;
+      }),
     backup: store.backup?.bind(store),
     subscribe: (queue, listener) => store.subscribe(queue, listener),
     close: () => store.close(),

@@ -44,7 +44,7 @@ export class JobAdder {
     // The ids tell what a first try has added; generated ones have to be looked up then, too.
     const known = () => jobs.map((job) => ({ ...job, fresh: undefined }));
     const again = () => [...addArguments(queue, known()), count, bytes];
-    const { rows, repeated } = await this.view.related('add', [...addArguments(queue, jobs), count, bytes], again);
+    const { rows, repeated } = await this.view.related('add_many', [...addArguments(queue, jobs), count, bytes], again);
     this.view.signals.emit(queue, { type: 'work' });
     const all = outcomes(jobs, rows);
     return repeated ? all.map((one, i) => (isOwn(one, jobs[i]!) ? CREATED : one)) : all;

@@ -37,6 +37,7 @@ import { readClaim, readLost } from './records/entries.js';
 import { writePayload } from './records/new-jobs.js';
 import { doneArguments, writeSettlement } from './records/settlements.js';
 import { splitToken } from './records/tokens.js';
+import { TransactionalAdder } from './transactions/add-in.js';
 import type { View } from './view.js';
 
 export interface PostgresStoreOptions {
@@ -58,12 +59,14 @@ export class PostgresStore implements Store {
   readonly threadUrl?: string;
   readonly #view: View;
   readonly #adder: JobAdder;
+  readonly #inTransactions: TransactionalAdder;
 
   constructor({ view, warnings, threadUrl }: PostgresStoreOptions) {
     this.#view = view;
     this.warnings = warnings;
     this.threadUrl = threadUrl;
     this.#adder = new JobAdder(view);
+    this.#inTransactions = new TransactionalAdder(view);
     this.schedules = scheduleStore(view);
     this.events = eventStore(view);
     this.sources = this.#adder.sources;
@@ -82,6 +85,15 @@ export class PostgresStore implements Store {
 
   add(queue: string, jobs: readonly NewJob[], limits: Capacity = {}): Promise<AddOutcome[]> {
     return this.#adder.add(queue, jobs, limits);
+  }
+
+  addInAsync(
+    connection: unknown,
+    queue: string,
+    jobs: readonly NewJob[],
+    limits: Capacity = {},
+  ): Promise<AddOutcome[]> {
+    return this.#inTransactions.add(connection, queue, jobs, limits);
   }
 
   async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {

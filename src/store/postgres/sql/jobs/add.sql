@@ -224,7 +224,7 @@ end $$;
 
 -- add. p_plain: none has a unique key, an upstream job, a parent or a batch, or replaces another. p_others: other queues they refer to. p_most, p_bytes: limits
 -- of the queue, or null.
-create function crore.add(
+create function crore.add_many(
   p_now bigint, p_cross boolean, p_name text, p_jobs jsonb, p_plain boolean, p_others text[], p_most bigint, p_bytes bigint
 ) returns table (place int, outcome text, existing text) language plpgsql as $$
 declare
