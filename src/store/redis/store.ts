@@ -46,18 +46,14 @@ import { lostWithReservations, lostWithWorkers } from './lost-entries.js';
 import { Moves } from './queue/moves.js';
 import { configure, settings } from './queue/settings.js';
 import { count, dependents, get, leasesOf, list, queues, workers } from './reads.js';
-import {
-  doneArguments,
-  doneTaskArguments,
-  parkArguments,
-  settleArguments,
-  updateArguments,
-} from './records/arguments.js';
+import { doneArguments, parkArguments, settleArguments, updateArguments } from './records/arguments.js';
 import { freedKey } from './records/codec.js';
-import { readEntries } from './records/entries.js';
+import { isDoneTask, type Packed, readEntries } from './records/entries.js';
+import { pack } from './records/msgpack.js';
 import { Registry } from './registry.js';
 import { RedisSchedules } from './schedules.js';
 import { RedisRawStore } from './tasks/raw-store.js';
+import { byBatch } from './tasks/task-batches.js';
 import { text, View } from './view.js';
 
 /** Bytes of log kept per job. */
@@ -128,11 +124,11 @@ export class RedisStore implements Store {
     const nonce = randomBytes(9).toString('base64url');
     const args = [this.#view.time(), worker, String(n), nonce, String(lease)];
     const { reply } = await this.#view.run('claim', queue, args, false);
-    const [status, more, next, first, ids, bodies, runs] = reply as [Buffer, number, Buffer, number, ...Buffer[]];
+    const [status, more, next, first, ...entries] = reply as [Buffer, number, Buffer, number, ...Packed];
     const nextAt = text(next);
     return {
       status: text(status) as Claim['status'],
-      entries: ids ? readEntries(queue, worker, { first, nonce, ids, bodies: bodies!, runs: runs! }) : [],
+      entries: readEntries({ queue, worker, first, nonce }, entries),
       more: more === 1,
       nextAt: nextAt === '' ? undefined : Number(nextAt),
     };
@@ -142,9 +138,8 @@ export class RedisStore implements Store {
     if (settlements.length === 0) return [];
     if (settlements.some(({ outcome }) => outcome.to === 'blocked')) return this.#settleWithParks(queue, settlements);
     const jobs = doneArguments(settlements, this.#view.time());
-    if (jobs) return this.#released(queue, settlements, await this.#done('done', queue, jobs, settlements.length));
-    const tasks = doneTaskArguments(settlements, this.#view.time());
-    if (tasks) return this.#done('done_tasks', queue, tasks, settlements.length);
+    if (jobs) return this.#released(queue, settlements, await this.#done(queue, jobs, settlements.length));
+    if (settlements.every(isDoneTask)) return this.#doneTasks(queue, settlements);
     const args = settleArguments(settlements, this.#view.time(), this.now());
     const { reply, repeated } = await this.#view.run('settle', queue, args);
     return this.#released(queue, settlements, this.#applied(queue, reply as number[], repeated));
@@ -353,13 +348,23 @@ export class RedisStore implements Store {
     return applied;
   }
 
-  /** Runs the fast paths of settle, whose reply lists only refused entries. */
-  async #done(name: 'done' | 'done_tasks', queue: string, args: Arg[], count: number): Promise<boolean[]> {
-    const { reply, repeated } = await this.#view.run(name, queue, args);
+  /** Runs the fast path of settle for jobs, whose reply lists only refused entries. */
+  async #done(queue: string, args: Arg[], count: number): Promise<boolean[]> {
+    const { reply, repeated } = await this.#view.run('done', queue, args);
     const [outbox, ...stale] = reply as number[];
     const applied = new Array<boolean>(count).fill(true);
     if (!repeated) for (const index of stale) applied[index - 1] = false;
     this.#deliver(queue, outbox!);
+    return applied;
+  }
+
+  /** The same for raw tasks. */
+  async #doneTasks(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    const { items, order } = byBatch(settlements.map(({ lease }) => lease));
+    const { reply, repeated } = await this.#view.run('done_tasks', queue, [this.#view.time(), pack(items)]);
+    const applied = new Array<boolean>(settlements.length).fill(false);
+    for (const i of order) applied[i] = true;
+    if (!repeated) for (const stale of reply as number[]) applied[order[stale - 1]!] = false;
     return applied;
   }
 

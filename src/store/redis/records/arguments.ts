@@ -181,16 +181,6 @@ export function doneArguments(settlements: readonly Settlement[], now: string): 
   return ids.size === settlements.length ? [now, String(keep.count), String(idWindow), pack(args)] : undefined;
 }
 
-/** For a batch of raw tasks that are done. */
-export function doneTaskArguments(settlements: readonly Settlement[], now: string): Arg[] | undefined {
-  const tokens: Arg[] = [];
-  for (const { lease, outcome: move } of settlements) {
-    if (move.to !== 'done' || lease.id !== undefined) return undefined;
-    tokens.push(lease.token);
-  }
-  return [now, pack(tokens)];
-}
-
 /**
  * Six numbers, 0 for no limit, empty if nothing is limited; and whether groups are ordered, which is also a concurrency of one: all that
  * earlier versions can do about it.

@@ -1,21 +1,45 @@
 import type { Entry } from '../../../job/job.js';
+import type { Settlement } from '../../store.js';
+import { readTasks, THREE_DIGITS } from '../tasks/task-batches.js';
 import { applyRun, decodeRecord } from './codec.js';
 import { unpack } from './msgpack.js';
 
-/** The reply of a claim, still packed. */
-export interface Claimed {
+/** The claim that brought some entries. */
+export interface ClaimOrigin {
+  queue: string;
+  worker: string;
   first: number;
   nonce: string;
-  ids: Buffer;
-  bodies: Buffer;
-  runs: Buffer;
 }
 
+/** The entries in the reply of a claim: nothing; lists of ids, bodies and runs; or, if all are raw tasks, the size of their batches, and these. */
+export type Packed = [] | [ids: Buffer, bodies: Buffer, runs: Buffer] | [size: number, ...batches: Buffer[]];
+
 /**
- * Decodes claimed entries with their leases. No entry keeps a slice of the reply: a long job must not retain its whole
- * batch.
+ * Decodes claimed entries with their leases. No job keeps a slice of the reply, and a raw task only one of its batch: a long job must not
+ * retain everything that was claimed with it.
  */
-export function readEntries(queue: string, worker: string, { first, nonce, ids, bodies, runs }: Claimed): Entry[] {
+export function readEntries(origin: ClaimOrigin, packed: Packed): Entry[] {
+  if (packed.length === 0) return [];
+  return typeof packed[0] === 'number'
+    ? readRawTasks(origin, packed as [number, ...Buffer[]])
+    : readJobs(origin, packed as [Buffer, Buffer, Buffer]);
+}
+
+function readRawTasks({ worker, first, nonce }: ClaimOrigin, [size, ...batches]: [number, ...Buffer[]]): Entry[] {
+  const entries: Entry[] = [];
+  const alone = size === 1;
+  const own = alone ? batches : batches.map((batch) => Buffer.from(batch));
+  readTasks({ first, nonce, size, batches: own }, (token, task) => {
+    entries.push({ lease: { worker, token }, task: alone ? Buffer.from(task) : task });
+  });
+  return entries;
+}
+
+function readJobs(
+  { queue, worker, first, nonce }: ClaimOrigin,
+  [ids, bodies, runs]: [Buffer, Buffer, Buffer],
+): Entry[] {
   const names: string[] = [];
   const tried: (Buffer | undefined)[] = [];
   const entries: Entry[] = [];
@@ -40,5 +64,6 @@ export function readEntries(queue: string, worker: string, { first, nonce, ids, 
   return entries;
 }
 
-/** Indexes within a claim, in the form used in tokens. */
-export const THREE_DIGITS = Array.from({ length: 1_000 }, (_x, i) => String(i).padStart(3, '0'));
+export function isDoneTask({ lease, outcome }: Settlement): boolean {
+  return lease.id === undefined && outcome.to === 'done';
+}

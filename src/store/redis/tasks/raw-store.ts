@@ -12,12 +12,11 @@ import type { WorkerSession } from '../../store.js';
 import type { Again, Arg, Reply } from '../connection/client.js';
 import type { Signals } from '../connection/signals.js';
 import { walkTasks } from '../leases.js';
-import { THREE_DIGITS } from '../records/entries.js';
-import { pack, unpack } from '../records/msgpack.js';
+import { pack } from '../records/msgpack.js';
 import type { Registry } from '../registry.js';
 import type { ScriptName } from '../scripts.js';
 import { text, type View } from '../view.js';
-import { FIRST_PLACE, groupByBatch, isAlone } from './task-batches.js';
+import { byBatch, readTasks } from './task-batches.js';
 import { readTaskEvent } from './task-events.js';
 
 /** Raw tasks on Redis: see the contract, and the header of each script. */
@@ -42,12 +41,7 @@ export class RedisRawStore implements RawStore {
     const reply = await this.#run('claim_tasks', queue, [worker, String(n), nonce, String(lease)], false);
     const [status, first, size, ...batches] = reply as [Buffer, number | undefined, number | undefined, ...Buffer[]];
     const taken: TaskClaim['claimed'] = [];
-    for (const tasks of batches) {
-      unpack(tasks, (start, end, _place, count) => {
-        const token = `${size === 1 ? 1 : count}.${first}-${THREE_DIGITS[taken.length]}.${nonce}`;
-        taken.push({ token, task: tasks.subarray(start, end) });
-      });
-    }
+    readTasks({ first: first!, nonce, size: size!, batches }, (token, task) => taken.push({ token, task }));
     return { status: text(status) as TaskClaim['status'], claimed: taken };
   }
 
@@ -123,23 +117,6 @@ export class RedisRawStore implements RawStore {
   async #run(name: ScriptName, queue: string, args: Arg[], again: Again = true): Promise<Reply> {
     return (await this.view.run(name, queue, [this.view.time(), ...args], again)).reply;
   }
-}
-
-/** Fields and indexes in the form that `finish_tasks` takes, and the ends in the same order. */
-function byBatch(ends: readonly TaskCompletion[]): { items: string[]; order: number[] } {
-  const items: string[] = [];
-  const order: number[] = [];
-  for (const [field, places] of groupByBatch(ends)) {
-    let text = '';
-    for (let place = 0; place < places.length; place++) {
-      const i = places[place];
-      if (i === undefined) continue;
-      order.push(i);
-      text += String.fromCharCode(FIRST_PLACE + place);
-    }
-    items.push(field, isAlone(field) ? '' : text);
-  }
-  return { items, order };
 }
 
 function resultOf({ result }: TaskCompletion): string {

@@ -1,4 +1,3 @@
-import { THREE_DIGITS } from '../records/entries.js';
 import { unpack } from '../records/msgpack.js';
 
 /** Raw tasks that were claimed at once and are leased together: mirrors task_batch.lua. */
@@ -6,6 +5,9 @@ import { unpack } from '../records/msgpack.js';
 const TOKEN = /^\d+\.\d+-(\d{3})\./;
 /** Maximum number of tasks in a task batch. */
 const SIZE = 50;
+
+/** Indexes within a claim, in the form used in tokens. */
+export const THREE_DIGITS = Array.from({ length: 1_000 }, (_x, i) => String(i).padStart(3, '0'));
 
 /** Indexes are encoded as characters from this code on. */
 export const FIRST_PLACE = 48;
@@ -36,8 +38,48 @@ export function tokenAt(token: string, places: number): string {
   return `${token.slice(0, at)}${THREE_DIGITS[Number(token.slice(at, at + 3)) + places]}${token.slice(at + 3)}`;
 }
 
+/** Raw tasks that were claimed together, still packed. */
+export interface ClaimedTasks {
+  first: number;
+  nonce: string;
+  /** The size of the task batches; 1: each task is leased alone. */
+  size: number;
+  batches: readonly Buffer[];
+}
+
+/** Calls `each` with the token and the bytes of every claimed task, which are a slice of its batch. */
+export function readTasks(
+  { first, nonce, size, batches }: ClaimedTasks,
+  each: (token: string, task: Buffer) => void,
+): void {
+  let index = 0;
+  for (const tasks of batches) {
+    unpack(tasks, (start, end, _place, count) => {
+      const token = `${size === 1 ? 1 : count}.${first}-${THREE_DIGITS[index++]}.${nonce}`;
+      each(token, tasks.subarray(start, end));
+    });
+  }
+}
+
+/** Fields and indexes in the form that `finish_tasks` and `done_tasks` take, and the indexes of the leases in the same order. */
+export function byBatch(leases: readonly { token: string }[]): { items: string[]; order: number[] } {
+  const items: string[] = [];
+  const order: number[] = [];
+  for (const [field, places] of groupByBatch(leases)) {
+    let text = '';
+    for (let place = 0; place < places.length; place++) {
+      const i = places[place];
+      if (i === undefined) continue;
+      order.push(i);
+      text += String.fromCharCode(FIRST_PLACE + place);
+    }
+    items.push(field, isAlone(field) ? '' : text);
+  }
+  return { items, order };
+}
+
 /** Groups leases by field and index within the field; the values are indexes in `leases`. Duplicates count once. */
-export function groupByBatch(leases: readonly { token: string }[]): Map<string, (number | undefined)[]> {
+function groupByBatch(leases: readonly { token: string }[]): Map<string, (number | undefined)[]> {
   const fields = new Map<string, (number | undefined)[]>();
   let last: Opened | undefined;
   for (let i = 0; i < leases.length; i++) {

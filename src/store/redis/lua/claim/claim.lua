@@ -2,9 +2,10 @@
 -- ARGV: now, worker, n, nonce, lease in ms.
 -- Reply: status (ok, paused, lost), more (0 or 1), time of the next scheduled job or '', first claim sequence, and
 -- packed lists: ids ('' for a raw task), bodies (record or task), runs before the claim ('' for a new job; empty list if
--- all are new).
--- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>'. A claim also renews the session.
--- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases unique_tasks events bytes
+-- all are new). If all are raw tasks, instead of these lists: size of the task batches, packed list of the tasks of each batch, or of all.
+-- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>', with the number of tasks in its batch in place
+-- of the attempt if all are raw tasks. A claim also renews the session.
+-- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks events bytes
 local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 -- A key of the wrong type must fail here, before anything is written.
 call('LLEN', list)
@@ -100,6 +101,12 @@ if single then
   gate.till, gate.trial = now + gate.pause, first .. '-000.' .. nonce
   save_breaker()
   more, next_at = 0, string.format('%.0f', gate.till)
+end
+if #ids == 0 then
+  local bytes = size_of(tasks)
+  local size, packs = lease_tasks(tasks, bytes, first, worker, nonce)
+  add_bytes(-bytes)
+  return { 'ok', more, next_at, first, size, unpack(packs) }
 end
 local head, tail = '.' .. first .. '-', '.' .. nonce
 local ends = {

@@ -3,7 +3,7 @@
 -- Reply: status (ok, paused, lost), first claim sequence, size of the task batches (50, or 1: each task has its own field),
 -- packed list of the tasks of each batch, or of all. Tokens are as those of claim, with the number of tasks in the batch in
 -- place of an attempt.
--- include: allow_oom bytes leased_count limits unique_tasks
+-- include: allow_oom bytes leased_count limits lease_tasks
 local worker = ARGV[2]
 call('LLEN', list)
 allow_oom()
@@ -30,26 +30,9 @@ if n < tonumber(ARGV[3]) or call('EXISTS', list) == 0 then call('HSET', stem .. 
 if n == 0 then return { 'ok' } end
 
 local first = call('HINCRBY', stem .. 'meta', 'seq', n) - n + 1
-local bytes = 0
-for i = 1, n do bytes = bytes + #tasks[i] end
--- Large tasks get a field each: a task batch is stored until all of its tasks have ended.
-local size = bytes <= n * 1024 and 50 or 1
-local head, tail, owner, pack = '.' .. first .. '-', '.' .. ARGV[4], worker .. '\0', cmsgpack.pack
-local function token_of(i)
-  return math.min(size, n - (i - 1 - (i - 1) % size)) .. head .. string.format('%03d', i - 1) .. tail
-end
-
-local reply, leased, k = { 'ok', first, size }, {}, 0
-for i = 1, n, size do
-  local batch = n > size and size > 1 and { unpack(tasks, i, math.min(i + size - 1, n)) } or tasks
-  local packed = size > 1 and pack(batch)
-  if packed then reply[#reply + 1] = packed end
-  leased[k + 1], leased[k + 2] = token_of(i), owner .. ((size == 1 or #batch == 1) and tasks[i] or packed)
-  k = k + 2
-end
-call('HSET', stem .. 'leased', unpack(leased))
-if size == 1 then reply[4] = pack(tasks) end
-if n > k / 2 then call('HINCRBY', stem .. 'meta', 'sheaved', n - k / 2) end
-lease_unique_locks(tasks, token_of)
+local bytes = size_of(tasks)
+local size, packs = lease_tasks(tasks, bytes, first, worker, ARGV[4])
+local reply = { 'ok', first, size }
+for i, packed in ipairs(packs) do reply[3 + i] = packed end
 add_bytes(-bytes)
 return reply
