@@ -96,7 +96,7 @@ export function batchStore(view: View): BatchStore {
     },
     openMembers: async (queue, id, { limit, cursor }) => {
       const text = `select e.up as n, q.name as queue, m.id from crore.records o join crore.edges e on e.down = o.n and e.member
-        join crore.records m on m.n = e.up join crore.queues q on q.n = m.queue
+        join crore.jobs j on j.n = e.up join crore.records m on m.queue = j.queue and m.n = j.n join crore.queues q on q.n = m.queue
         where o.queue = (select n from crore.queues where name = $1) and o.id = $2 and e.up > $3::bigint order by e.up limit $4::int`;
       const rows = await view.client.read(text, [queue, id, Number(cursor) || 0, limit]);
       const members = rows.map((row) => ({ queue: row.queue as string, id: row.id as string }));

@@ -2,7 +2,7 @@ import type { Bytes, NewJob } from '../../job/job.js';
 import { type AddOutcome, type Capacity, CREATED, FULL, type SourceStore } from '../store.js';
 import { json, numbers, texts } from './connection/arguments.js';
 import type { Row } from './connection/client.js';
-import { arePlain, otherQueues, writeJob } from './records/new-jobs.js';
+import { arePlain, otherQueues, plainArguments, writeJob } from './records/new-jobs.js';
 import type { View } from './view.js';
 
 /** Adds jobs and raw tasks. If the answer is lost, an add is repeated, because ids tell what is there; a push is not. */
@@ -41,13 +41,28 @@ export class JobAdder {
 
   async add(queue: string, jobs: readonly NewJob[], { count = null, bytes = null }: Limits): Promise<AddOutcome[]> {
     if (jobs.length === 0) return [];
+    const plain = await this.#addPlain(queue, jobs, count, bytes);
+    if (plain.added) return jobs.map(() => CREATED);
     // The ids tell what a first try has added; generated ones have to be looked up then, too.
     const known = () => jobs.map((job) => ({ ...job, fresh: undefined }));
-    const again = () => [...addArguments(queue, known()), count, bytes];
-    const { rows, repeated } = await this.view.related('add_many', [...addArguments(queue, jobs), count, bytes], again);
+    const args = (given: readonly NewJob[]) => [...addArguments(queue, given), count, bytes];
+    const answer = await this.view.related('add_many', args(plain.repeated ? known() : jobs), () => args(known()));
+    const repeated = plain.repeated || answer.repeated;
     this.view.signals.emit(queue, { type: 'work' });
-    const all = outcomes(jobs, rows);
+    const all = outcomes(jobs, answer.rows);
     return repeated ? all.map((one, i) => (isOwn(one, jobs[i]!) ? CREATED : one)) : all;
+  }
+
+  /** The common case; not added if there is something special about these jobs, an id is taken, or there is no room. */
+  async #addPlain(queue: string, jobs: readonly NewJob[], count: number | null, bytes: number | null) {
+    const args = plainArguments(jobs);
+    if (!args) return { added: false, repeated: false };
+    const call = (known: boolean) => [this.view.time(), queue, ...args, known, count, bytes];
+    const known = jobs.some(({ fresh }) => !fresh);
+    const { rows, repeated } = await this.view.client.run('add_plain', call(known), () => call(true));
+    const added = rows[0]!.add_plain === true;
+    if (added) this.view.signals.emit(queue, { type: 'work' });
+    return { added, repeated };
   }
 }
 

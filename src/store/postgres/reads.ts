@@ -11,7 +11,7 @@ import type {
 } from '../store.js';
 import { numbers, texts } from './connection/arguments.js';
 import type { PostgresClient, Row } from './connection/client.js';
-import { JOB_COLUMNS, JOB_TABLES, NOTE_COLUMNS, toJob } from './records/rows.js';
+import { JOB_COLUMNS, JOB_TABLES, NOTE_COLUMNS, NOTE_TABLES, toJob } from './records/rows.js';
 import { makeToken } from './records/tokens.js';
 
 /** Reads take no locks: each is one statement, and sees what was committed when it began. */
@@ -19,7 +19,7 @@ import { makeToken } from './records/tokens.js';
 const QUEUE = '(select q.n from crore.queues q where q.name = $1)';
 
 export async function get(client: PostgresClient, queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
-  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from ${JOB_TABLES} where r.queue = ${QUEUE} and r.id = any($2::text[])`;
+  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from ${JOB_TABLES} ${NOTE_TABLES} where r.queue = ${QUEUE} and r.id = any($2::text[])`;
   const rows = await client.read(text, [queue, texts(ids)]);
   const jobs = new Map(rows.map((row) => [row.id as string, toJob(queue, row)]));
   return ids.map((id) => jobs.get(id));
@@ -66,10 +66,23 @@ export async function list(client: PostgresClient, queue: string, options: ListO
   const from = options.cursor === undefined ? undefined : decodeCursor(options.cursor, keys.length);
   const number = STATES.indexOf(options.state);
   const which = `j.queue = ${QUEUE} and j.state = ${number} and j.state = $3::int ${number > 3 ? `and j.state > 3 and ${HIDDEN}` : ''}`;
-  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from ${JOB_TABLES} where ${which} ${from ? `and (${behind})` : ''} order by ${by} limit $2::int`;
+  const rowless = options.state === 'ready' ? `union all (${freshJobs(from ? `and (${behind})` : '')})` : '';
+  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from (
+      (select j.* from crore.jobs j where ${which} ${from ? `and (${behind})` : ''} order by ${by} limit $2::int) ${rowless}
+    ) j join crore.records r on r.queue = j.queue and r.n = j.n ${NOTE_TABLES} order by ${by} limit $2::int`;
   const rows = await client.read(text, [queue, options.limit, number, ...(from ?? [])]);
   const last = rows.length < options.limit ? undefined : rows.at(-1);
   return { jobs: rows.map((row) => toJob(queue, row)), cursor: last && encodeCursor(keys.map((key) => last[key])) };
+}
+
+/** Fresh jobs as rows of jobs, in their order: see sql/lib/ready.sql. */
+function freshJobs(behind: string): string {
+  return `select j.* from crore.records f cross join lateral jsonb_populate_record(null::crore.jobs,
+      jsonb_build_object('n', f.n, 'queue', f.queue, 'state', 2, 'priority', 0, 'seq', f.n, 'attempt', 0, 'crashes', 0, 'size', f.size)) j
+    where f.queue = ${QUEUE} and f.n < crore.first_row()
+      and f.n >= (select c.head from crore.counters c where c.queue = ${QUEUE} order by c.version desc limit 1)
+      and (select c.fresh from crore.counters c where c.queue = ${QUEUE} order by c.version desc limit 1) > 0 ${behind}
+    order by f.n limit $2::int`;
 }
 
 function encodeCursor(values: unknown[]): string {
@@ -94,8 +107,8 @@ export async function dependents(
   id: string,
   limit: number,
 ): Promise<Dependents> {
-  const text = `select q.name as queue, r.id, count(*) over () as total from crore.edges e join crore.records r on r.n = e.down
-    join crore.queues q on q.n = r.queue
+  const text = `select q.name as queue, r.id, count(*) over () as total from crore.edges e join crore.jobs j on j.n = e.down
+    join crore.records r on r.queue = j.queue and r.n = j.n join crore.queues q on q.n = r.queue
     where e.up = (select u.n from crore.records u where u.queue = ${QUEUE} and u.id = $2) order by e.down limit $3::int`;
   const rows = await client.read(text, [queue, id, limit]);
   return {
@@ -131,7 +144,7 @@ export async function workers(client: PostgresClient, queue: string): Promise<Wo
 }
 
 export async function leasesOf(client: PostgresClient, queue: string, worker: string): Promise<Lease[]> {
-  const text = `select j.n, j.attempt, j.token, r.id from crore.jobs j join crore.records r using (n)
+  const text = `select j.n, j.attempt, j.token, r.id from crore.jobs j join crore.records r using (n, queue)
       where j.queue = ${QUEUE} and j.worker = $2 and j.state = 3
     union all select n, 0, token, null from crore.tasks where queue = ${QUEUE} and worker = $2 and worker is not null`;
   const rows = await client.read(text, [queue, worker]);

@@ -35,7 +35,7 @@ import { PostgresRawStore } from './raw-store.js';
 import { count, dependents, get, leasesOf, list, queues, settings, stateNumbers, workers } from './reads.js';
 import { readClaim, readLost } from './records/entries.js';
 import { writePayload } from './records/new-jobs.js';
-import { doneArguments, writeSettlement } from './records/settlements.js';
+import { doneArguments, doneTaskArguments, writeSettlement } from './records/settlements.js';
 import { splitToken } from './records/tokens.js';
 import { TransactionalAdder } from './transactions/add-in.js';
 import type { View } from './view.js';
@@ -104,12 +104,17 @@ export class PostgresStore implements Store {
 
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     if (settlements.length === 0) return [];
-    const done = doneArguments(settlements);
-    const applied = done
-      ? await this.#flags('done', [queue, ...done])
-      : await this.#flags('settle', [queue, json(settlements.map(writeSettlement))]);
+    const applied = await this.#settle(queue, settlements);
     if (applied.includes(true)) this.#emit(queue, { type: 'work' });
     return applied;
+  }
+
+  #settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    const tasks = doneTaskArguments(settlements);
+    if (tasks) return this.#view.client.flags('done_tasks', [this.#view.time(), queue, ...tasks]);
+    const jobs = doneArguments(settlements);
+    if (jobs) return this.#flags('done', [queue, ...jobs]);
+    return this.#flags('settle', [queue, json(settlements.map(writeSettlement))]);
   }
 
   async recordProgress(queue: string, lease: Lease, { progress, log }: ProgressUpdate): Promise<boolean> {

@@ -1,5 +1,6 @@
 import type { Body, Need, NewJob, Spec } from '../../../job/job.js';
 import { DEFAULT_SPEC, encodeSpec } from '../../../job/spec.js';
+import { type JsonArg, json, texts } from '../connection/arguments.js';
 
 /** New jobs in the form that the functions of the database take: see sql/jobs/add.sql. */
 
@@ -84,6 +85,24 @@ export function arePlain(jobs: readonly NewJob[]): boolean {
     ({ replaceEnded, spec: { unique, needs, parent, batch, batchPolicy } }) =>
       !replaceEnded && !unique && !needs && !parent && !batch && batchPolicy === undefined,
   );
+}
+
+/** The arguments of `add_plain`, if there is nothing special about the jobs: see sql/jobs/add.sql. */
+export function plainArguments(jobs: readonly NewJob[]): (string | null | JsonArg)[] | undefined {
+  const [{ spec: first }] = jobs as [NewJob];
+  const written = encodeSpec(first);
+  for (const { payload, priority, at, delay, spec } of jobs) {
+    if (typeof payload !== 'string' || priority !== 0 || at !== undefined || (delay ?? 0) > 0) return undefined;
+    if (spec !== first && encodeSpec(spec) !== written) return undefined;
+    if (spec.group !== undefined || spec.reservation > 0) return undefined;
+  }
+  if (!arePlain(jobs)) return undefined;
+  return [
+    texts(jobs.map(({ id }) => id)),
+    texts(jobs.map(({ payload }) => payload as string)),
+    written || null,
+    json(traitsOf(first) ?? null),
+  ];
 }
 
 /** The other queues to which jobs refer. */

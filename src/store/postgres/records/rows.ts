@@ -6,11 +6,13 @@ import { readLog, readProgressSteps } from '../../../job/timed-lines.js';
 import type { Row } from '../connection/client.js';
 import { makeToken } from './tokens.js';
 
-/** A whole job as stored: `j` are jobs, `r` records. */
-export const JOB_COLUMNS = `j.n, r.id, j.state, j.priority, j.seq, j.attempt, j.crashes, r.created, j.at, j.until, j.grp, j.worker, j.token, j.ran,
-  j.outcome, j.outcome_bytes, r.spec, r.body, r.bytes`;
+/** A whole job as stored: `r` are records, `j` jobs, where a fresh one has no row. */
+export const JOB_COLUMNS = `r.n, r.id, coalesce(j.state, 2) as state, coalesce(j.priority, 0) as priority, coalesce(j.seq, r.n) as seq,
+  coalesce(j.attempt, 0) as attempt, coalesce(j.crashes, 0) as crashes, r.created, j.at, j.until, j.grp, j.worker, j.token, j.ran, j.outcome,
+  j.outcome_bytes, r.spec, r.body, r.bytes`;
 export const NOTE_COLUMNS = `t.progress, t.steps, t.log, t.attempts, t.children, b.open, b.total, b.done, b.dead, b.cancelled`;
-export const JOB_TABLES = `crore.jobs j join crore.records r using (n) left join crore.notes t using (n) left join crore.batches b using (n)`;
+export const NOTE_TABLES = `left join crore.notes t on t.n = r.n left join crore.batches b on b.n = r.n`;
+export const JOB_TABLES = `crore.records r left join crore.jobs j on j.n = r.n`;
 
 export function payloadOf(row: Row): Body {
   return (row.body ?? row.bytes) as Body;

@@ -25,7 +25,7 @@ export function writeSettlement({ lease, outcome, spec, record, attempt }: Settl
 }
 
 /** The arguments of `done`, if all are jobs that are done and need nothing else: see sql/jobs/done.sql. */
-export function doneArguments(settlements: readonly Settlement[]): string[] | undefined {
+export function doneArguments(settlements: readonly Settlement[]): (string | null)[] | undefined {
   const results: (string | undefined)[] = [];
   for (const { lease, outcome, spec } of settlements) {
     if (outcome.to !== 'done' || lease.id === undefined || spec.unique || spec.batchPolicy !== undefined)
@@ -42,8 +42,18 @@ export function doneArguments(settlements: readonly Settlement[]): string[] | un
     numbers(tokens.map(({ attempt }) => attempt)),
     texts(settlements.map(({ lease }) => lease.id)),
     texts(results),
-    texts(settlements.map(({ attempt }) => attempt)),
+    settlements.some(({ attempt }) => attempt !== undefined) ? texts(settlements.map(({ attempt }) => attempt)) : null,
   ];
+}
+
+/** The arguments of `done_tasks`, if all are raw tasks that are done. */
+export function doneTaskArguments(settlements: readonly Settlement[]): string[] | undefined {
+  const isDone = ({ lease, outcome, record }: Settlement) =>
+    outcome.to === 'done' && lease.id === undefined && record === undefined;
+  if (!settlements.every(isDone)) return undefined;
+  const tokens = settlements.map(({ lease }) => splitToken(lease.token));
+  if (new Set(tokens.map(({ n }) => n)).size < tokens.length) return undefined;
+  return [numbers(tokens.map(({ n }) => n)), texts(tokens.map(({ own }) => own))];
 }
 
 function details(outcome: Outcome): object {

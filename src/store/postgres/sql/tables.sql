@@ -5,7 +5,7 @@ create table crore.crore_format (version int not null);
 
 create sequence crore.job_numbers;
 create sequence crore.task_numbers;
--- Places in the waiting lists: at the back they count up, at the front down.
+-- Places in the waiting lists: at the back they count up, at the front down. The number of a fresh job is its place.
 create sequence crore.backs;
 create sequence crore.fronts;
 create sequence crore.turns;
@@ -21,14 +21,14 @@ create table crore.queues (
 );
 
 -- What changes with every call. A call inserts a new version instead of updating a row that everybody reads: the newest version of a queue is
--- found at the end of the index, however many old ones cannot be vacuumed yet. `xact` is the transaction that wrote it, `cleaned` the version
--- before which there are no others. Of the breaker: how many attempts have failed in a row, until when it is open, and
+-- found at the end of the index, however many old ones cannot be vacuumed yet. `cleaned` is the version before which there are no others. Of the breaker: how many attempts have failed in a row, until when it is open, and
 -- the token of the entry that it let through.
-create sequence crore.versions;
+-- Lower bounds, so that no scan begins with entries that are dead but cannot be vacuumed yet: `head` of the numbers of fresh jobs (see lib/ready.sql),
+-- of which there are `fresh`; `lanes` of the places of other ready jobs; `due` of the times of scheduled jobs; `done_from` of the end of the retention of done jobs;
+-- `task_front` and `task_back` of the places of waiting tasks. `awaited` is the number of rows in that table.
 create table crore.counters (
   queue int not null,
   version bigint not null,
-  xact xid8 not null,
   age int not null default 0,
   cleaned bigint not null default 0,
   swept bigint,
@@ -43,6 +43,16 @@ create table crore.counters (
   failed bigint not null default 0,
   broken bigint not null default 0,
   trial text not null default '',
+  fresh bigint not null default 0 check (fresh >= 0),
+  head bigint not null default 0,
+  lanes int[],
+  fronts bigint[],
+  backs bigint[],
+  due bigint not null default 0,
+  done_from bigint not null default 0,
+  task_front bigint not null default 0,
+  task_back bigint not null default 0,
+  awaited bigint not null default 0,
   blocked bigint not null default 0 check (blocked >= 0),
   scheduled bigint not null default 0 check (scheduled >= 0),
   ready bigint not null default 0 check (ready >= 0),
@@ -51,24 +61,26 @@ create table crore.counters (
   dead bigint not null default 0 check (dead >= 0),
   cancelled bigint not null default 0 check (cancelled >= 0),
   primary key (queue, version)
-);
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_threshold = 1000000);
 
 -- What is written once: a payload changes only when somebody replaces it. A payload is text (JSON) or bytes. `traits` are the options that
--- functions need, if they differ from the defaults: see lib/traits.sql.
+-- functions need, if they differ from the defaults: see lib/traits.sql. A record is found by its queue and number, or its queue and id.
 create table crore.records (
-  n bigint primary key,
-  queue int not null,
-  id text collate "C" not null,
+  n bigint not null,
   created bigint not null,
+  queue int not null,
+  size int not null,
+  id text collate "C" not null,
   spec text,
   traits jsonb,
   body text,
   bytes bytea,
   check ((body is null) <> (bytes is null)),
+  primary key (queue, n),
   unique (queue, id)
-);
+) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000);
 
--- What changes about a job: narrow rows.
+-- What changes about a job: narrow rows. A fresh job has none. `linked`: other jobs depend on it or it on others, or somebody may need its record.
 create table crore.jobs (
   n bigint primary key,
   queue int not null,
@@ -81,6 +93,7 @@ create table crore.jobs (
   at bigint,
   until bigint,
   reservation bigint not null default 0,
+  linked boolean not null default false,
   grp text collate "C",
   worker text collate "C",
   token text collate "C",
@@ -91,7 +104,7 @@ create table crore.jobs (
   check ((state = 3) = (worker is not null)),
   check (state <> 1 or at is not null),
   check (state < 4 or until is not null)
-) with (fillfactor = 70);
+) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000);
 create index job_ready on crore.jobs (queue, priority desc, seq) where state = 2 and grp is null;
 create index job_grouped on crore.jobs (queue, grp, priority desc, seq) where state = 2 and grp is not null;
 create index job_scheduled on crore.jobs (queue, at, n) where state = 1;

@@ -13,10 +13,10 @@ end $$;
 
 create function crore.insert_job(p_queue int, p_job jsonb, p_state int, p_at bigint, p_now bigint) returns bigint language plpgsql as $$
 declare
-  v_job bigint := nextval('crore.job_numbers');
+  v_job bigint := crore.next_row();
 begin
-  insert into crore.records (n, queue, id, created, spec, traits, body, bytes) values (v_job, p_queue, p_job->>'id', p_now, p_job->>'spec',
-    nullif(p_job->'traits', 'null'), p_job->>'body', decode(p_job->>'bytes', 'base64'));
+  insert into crore.records (n, queue, id, created, size, spec, traits, body, bytes) values (v_job, p_queue, p_job->>'id', p_now,
+    (p_job->>'size')::int, p_job->>'spec', nullif(p_job->'traits', 'null'), p_job->>'body', decode(p_job->>'bytes', 'base64'));
   insert into crore.jobs (n, queue, state, priority, seq, size, at, reservation, grp) values (v_job, p_queue, p_state,
     (p_job->>'priority')::int, case when p_state = 2 then nextval('crore.backs') else 0 end, (p_job->>'size')::int,
     case when p_state <> 2 then p_at end, coalesce((p_job->>'reservation')::bigint, 0), p_job->>'group');
@@ -30,7 +30,7 @@ declare
   v_id text := p_job->>'id';
 begin
   if not p_job ? 'fresh' then
-    select n, state, until into r from crore.records join crore.jobs using (n, queue) where queue = p_queue and id = v_id;
+    select n, coalesce(state, 2) as state, until into r from crore.records left join crore.jobs using (n, queue) where queue = p_queue and id = v_id;
     if found then
       -- A hidden record that is only there for somebody who waited for it gives way.
       if r.state < 4 or r.until <> crore.hidden() or exists (select 1 from crore.needed where up = r.n and down <> 0) then return v_id; end if;
@@ -59,12 +59,14 @@ declare
   j record;
 begin
   if v_mode = 'keep' or p_id = p_job->>'id' then return 'duplicate'; end if;
-  select k.* into j from crore.jobs k join crore.records r using (n) where r.queue = p_queue and r.id = p_id and k.state < 3;
+  perform crore.make_rows(p_queue, array[p_id]);
+  select k.* into j from crore.jobs k join crore.records r using (n, queue) where r.queue = p_queue and r.id = p_id and k.state < 3;
   if not found then return 'duplicate'; end if;
   if v_mode = 'replace' then perform crore.replace_payload(p_queue, j.n, p_job); end if;
   -- A job that is already due is not delayed again, even if no sweep or claim has promoted it yet.
   if v_due is not null and j.attempt = 0 and (j.state = 0 or (j.state = 1 and j.at > p_now)) then
     update crore.jobs set at = v_due where n = j.n;
+    if j.state = 1 then perform crore.expect(p_queue, v_due); end if;
   end if;
   if (p_job->'unique'->>'ttl')::bigint > 0 then perform crore.lock_key(p_queue, p_job->'unique', p_id, p_now); end if;
   perform crore.event(p_queue, p_now, 'changed', p_id);
@@ -76,7 +78,7 @@ declare
   v_size int := (p_new->>'size')::int;
 begin
   perform crore.bump(p_queue, bytes => v_size - (select size from crore.jobs where n = p_job));
-  update crore.records set body = p_new->>'body', bytes = decode(p_new->>'bytes', 'base64') where n = p_job;
+  update crore.records set body = p_new->>'body', bytes = decode(p_new->>'bytes', 'base64'), size = v_size where queue = p_queue and n = p_job;
   update crore.jobs set size = v_size where n = p_job;
 end $$;
 
@@ -92,7 +94,7 @@ declare
   v_state int := case when v_needs or p_job ? 'policy' then 0 when v_at > p_now then 1 else 2 end;
   v_job bigint;
   w record;
-  u record;
+  u crore.jobs;
 begin
   if p_job ? 'replace' then perform crore.remove_ended(p_queue, v_id); end if;
   existing := crore.taken_by(p_queue, p_job, p_now);
@@ -124,49 +126,62 @@ begin
   if p_job ? 'policy' then insert into crore.batches (n, policy) values (v_job, p_job->>'policy'); end if;
   if v_state = 2 and p_job ? 'group' then perform crore.enter_group(p_queue, p_job->>'group', p_now); end if;
   if p_job ? 'parent' then
-    select j.n, j.queue into u from crore.records r join crore.queues q on q.n = r.queue join crore.jobs j on j.n = r.n
-      where q.name = p_job->'parent'->>'queue' and r.id = p_job->'parent'->>'id' and j.state < 4;
-    if found then perform crore.keep_record(v_job, p_queue, u.n, u.queue); end if;
+    perform crore.make_rows_of(jsonb_build_array(p_job->'parent'));
+    u := crore.row_of(p_job->'parent'->>'queue', p_job->'parent'->>'id');
+    if u.state < 4 then perform crore.keep_record(v_job, p_queue, u.n, u.queue); end if;
   end if;
-  perform crore.bump(p_queue, blocked => (v_state = 0)::int, scheduled => (v_state = 1)::int, ready => (v_state = 2)::int, bytes => v_size);
+  perform crore.bump(p_queue, blocked => (v_state = 0)::int, scheduled => (v_state = 1)::int, ready => (v_state = 2)::int, bytes => v_size,
+    placed => true, due => v_at);
+  if v_state = 2 then perform crore.list_job(p_queue, j.priority, j.grp, j.seq) from crore.jobs j where j.n = v_job; end if;
   if p_job ? 'unique' then perform crore.lock_key(p_queue, p_job->'unique', v_id, p_now); end if;
 end $$;
 
 -- Whether an id of these jobs occurs twice, or is taken. Generated ids are not looked up.
-create function crore.any_taken(p_queue int, p_jobs jsonb, p_now bigint) returns boolean language plpgsql as $$
-declare
-  v_ids text[] := array(select j->>'id' from jsonb_array_elements(p_jobs) j where not j ? 'fresh');
+create function crore.any_taken(p_queue int, p_jobs jsonb, p_now bigint) returns boolean language sql as $$
+  select crore.any_id_taken(p_queue, array(select j->>'id' from jsonb_array_elements(p_jobs) j where not j ? 'fresh'), p_now)
+$$;
+
+create function crore.any_id_taken(p_queue int, p_ids text[], p_now bigint) returns boolean language plpgsql as $$
 begin
-  if cardinality(v_ids) = 0 then return false; end if;
-  return (select count(distinct i) < count(*) from unnest(v_ids) i)
-    or exists (select 1 from crore.records where queue = p_queue and id = any(v_ids))
-    or exists (select 1 from crore.ended_ids where queue = p_queue and id = any(v_ids) and until > p_now);
+  if cardinality(p_ids) = 0 then return false; end if;
+  return (select count(distinct i) < count(*) from unnest(p_ids) i)
+    or exists (select 1 from crore.records where queue = p_queue and id = any(p_ids))
+    or exists (select 1 from crore.ended_ids where queue = p_queue and id = any(p_ids) and until > p_now);
 end $$;
 
--- New jobs that concern nobody else, all at once.
+-- New jobs that concern nobody else, all at once. Those with nothing special about them are fresh: see lib/ready.sql.
 create function crore.add_fresh(p_queue int, p_jobs jsonb, p_now bigint) returns void language plpgsql as $$
 declare
   v_watched boolean := (select watched > p_now from crore.queues where n = p_queue);
-  v_first bigint;
   g record;
   s record;
 begin
   with given as materialized (
-    select nextval('crore.job_numbers') as n, j.*, coalesce(j.at, p_now + coalesce(j.delay, 0)) as due
+    select nextval('crore.backs') as seq, j.*, coalesce(j.at, p_now + coalesce(j.delay, 0)) as due,
+      coalesce(j.at, p_now + coalesce(j.delay, 0)) <= p_now and j.priority = 0 and j.grp is null and j.reservation is null as fresh
     from rows from (jsonb_to_recordset(p_jobs) as (id text, body text, bytes text, size int, priority int, at bigint, delay bigint, spec text,
       traits jsonb, "group" text, reservation bigint)) with ordinality as
       j(id, body, bytes, size, priority, at, delay, spec, traits, grp, reservation, place) order by place
+  ), numbered as materialized (
+    select given.*, case when fresh then seq else crore.next_row() end as n from given
   ), kept as (
-    insert into crore.records (n, queue, id, created, spec, traits, body, bytes)
-    select n, p_queue, id, p_now, spec, traits, body, decode(bytes, 'base64') from given
+    insert into crore.records (n, queue, id, created, size, spec, traits, body, bytes)
+    select n, p_queue, id, p_now, size, spec, traits, body, decode(bytes, 'base64') from numbered
   ), queued as (
     insert into crore.jobs (n, queue, state, priority, seq, size, at, reservation, grp)
-    select n, p_queue, case when due > p_now then 1 else 2 end, priority, case when due > p_now then 0 else nextval('crore.backs') end, size,
-      case when due > p_now then due end, coalesce(reservation, 0), grp from given
+    select n, p_queue, case when due > p_now then 1 else 2 end, priority, case when due > p_now then 0 else seq end, size,
+      case when due > p_now then due end, coalesce(reservation, 0), grp from numbered where not fresh
   )
-  select count(*) filter (where due > p_now) as later, count(*) filter (where due <= p_now) as ready, coalesce(sum(size), 0) as bytes into s
-  from given;
-  perform crore.bump(p_queue, scheduled => s.later, ready => s.ready, bytes => s.bytes);
+  select count(*) filter (where due > p_now) as later, count(*) filter (where due <= p_now) as ready, coalesce(sum(size), 0) as bytes,
+    count(*) filter (where fresh) as fresh, min(seq) filter (where fresh) as head, min(due) filter (where due > p_now) as first into s
+  from numbered;
+  perform crore.count_fresh(p_queue, s.fresh, s.head);
+  perform crore.bump(p_queue, scheduled => s.later, ready => s.ready, bytes => s.bytes, placed => true, due => coalesce(s.first, 0));
+  if s.ready > s.fresh then
+    perform crore.list_job(p_queue, l.priority, null, l.seq) from (select j.priority, min(k.seq) as seq
+      from jsonb_to_recordset(p_jobs) as j(id text, priority int, "group" text) join crore.records r on r.queue = p_queue and r.id = j.id
+      join crore.jobs k on k.n = r.n where j."group" is null and k.state = 2 group by j.priority) l;
+  end if;
   if v_watched then
     insert into crore.events (queue, type, id, at, info) select p_queue, 'added', j.value->>'id', p_now, ''
       from jsonb_array_elements(p_jobs) with ordinality j order by j.ordinality;
@@ -178,6 +193,55 @@ begin
       group by 1 order by place loop
     perform crore.enter_group(p_queue, g.name, p_now, g.count::int);
   end loop;
+end $$;
+
+-- Counts new fresh jobs, of which this is the first.
+create function crore.count_fresh(p_queue int, p_count bigint, p_first bigint) returns void language plpgsql as $$
+declare
+  c crore.counters;
+begin
+  if p_count = 0 then return; end if;
+  c := crore.counts(p_queue);
+  if c.fresh = 0 then c.head := p_first; end if;
+  c.fresh := c.fresh + p_count;
+  perform crore.save(c);
+end $$;
+
+-- The common case of add, without JSON: fresh jobs whose payloads are text, with the same options. `p_known`: some ids may be taken. Returns
+-- false, and adds nothing, if one is or the queue has no room: then add decides.
+create function crore.add_plain(
+  p_now bigint, p_name text, p_ids text[], p_bodies text[], p_spec text, p_traits jsonb, p_known boolean, p_most bigint, p_bytes bigint
+) returns boolean language plpgsql as $$
+declare
+  v_now bigint := crore.time(p_now);
+  v_queue int := crore.ensure(p_name);
+  c crore.counters := crore.counts(v_queue);
+  v_count int := cardinality(p_ids);
+  s record;
+begin
+  if p_most is not null or p_bytes is not null then
+    if not crore.has_room(v_queue, v_count, (select sum(octet_length(b)) from unnest(p_bodies) b), p_most, p_bytes) then return false; end if;
+  end if;
+  if p_known and crore.any_id_taken(v_queue, p_ids, v_now) then return false; end if;
+  with added as (
+    insert into crore.records (n, queue, id, created, size, spec, traits, body)
+      select nextval('crore.backs'), v_queue, g.id, v_now, octet_length(g.body), p_spec, p_traits, g.body from unnest(p_ids, p_bodies) g(id, body)
+      returning n, size
+  ) select min(n) as first, sum(size) as bytes into s from added;
+  if c.fresh = 0 then c.head := s.first; end if;
+  c.fresh := c.fresh + v_count;
+  c.ready := c.ready + v_count;
+  c.bytes := c.bytes + s.bytes;
+  if c.hungry then
+    c.hungry := false;
+    perform crore.signal(v_queue, 'w');
+  end if;
+  perform crore.save(c);
+  if (select watched > v_now from crore.queues where n = v_queue) then
+    insert into crore.events (queue, type, id, at, info) select v_queue, 'added', i, v_now, '' from unnest(p_ids) i;
+    perform crore.signal(v_queue, 'e');
+  end if;
+  return true;
 end $$;
 
 -- Adds jobs to a locked queue; returns the outcomes that are not `created`, by their places.

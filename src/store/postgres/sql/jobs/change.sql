@@ -20,8 +20,9 @@ begin
   if v_cross then perform crore.lock_all_queues(); end if;
   v_queue := crore.enter(p_name);
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
+  perform crore.make_rows(v_queue, p_ids);
   foreach v_id in array p_ids loop
-    select k.*, r.traits into j from crore.jobs k join crore.records r using (n) where r.queue = v_queue and r.id = v_id and k.state < 4;
+    select k.*, r.traits into j from crore.jobs k join crore.records r using (n, queue) where r.queue = v_queue and r.id = v_id and k.state < 4;
     v_applied := v_applied || found;
     continue when not found;
     perform crore.bump_state(v_queue, j.state, -1);
@@ -67,7 +68,7 @@ begin
   v_queue := crore.enter(p_name);
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
   foreach v_id in array p_ids loop
-    select k.*, r.traits into j from crore.jobs k join crore.records r using (n)
+    select k.*, r.traits into j from crore.jobs k join crore.records r using (n, queue)
       where r.queue = v_queue and r.id = v_id and (k.state = 3 or (k.state in (1, 2) and k.attempt > 0 and left(coalesce(k.outcome, ''), 1) <> chr(1)));
     v_applied := v_applied || found;
     continue when not found;
@@ -99,18 +100,20 @@ declare
   v_queue int := crore.enter(p_name);
   v_applied boolean[] := '{}';
   v_id text;
+  v_seq bigint;
   j record;
 begin
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
   foreach v_id in array p_ids loop
-    select k.* into j from crore.jobs k join crore.records r using (n)
+    select k.* into j from crore.jobs k join crore.records r using (n, queue)
       where r.queue = v_queue and r.id = v_id and k.state > 3 and k.until < crore.hidden() and k.state = any(p_from);
     v_applied := v_applied || found;
     continue when not found;
     update crore.jobs set state = 2, attempt = 0, crashes = 0, at = null, until = null, outcome = null, outcome_bytes = null, ran = v_now,
-      seq = nextval('crore.backs') where n = j.n;
+      seq = nextval('crore.backs') where n = j.n returning seq into v_seq;
     perform crore.bump_state(v_queue, j.state, -1);
-    perform crore.bump(v_queue, ready => 1, bytes => j.size);
+    perform crore.bump(v_queue, ready => 1, bytes => j.size, placed => true);
+    perform crore.list_job(v_queue, j.priority, j.grp, v_seq);
     perform crore.event(v_queue, v_now, 'revived', v_id);
     if p_line is not null then perform crore.append_attempt(j.n, p_line); end if;
     -- When a job is run again from its beginning, its children are new ones with new ids.
@@ -143,9 +146,12 @@ declare
   v_queue int := crore.enter(p_name);
   v_due bigint := coalesce(p_at, v_now + p_delay);
   v_later boolean;
+  v_seq bigint;
   j record;
 begin
-  select k.* into j from crore.jobs k join crore.records r using (n) where r.queue = v_queue and r.id = p_id;
+  if v_queue is null then return null; end if;
+  perform crore.make_rows(v_queue, array[p_id]);
+  select k.* into j from crore.jobs k join crore.records r using (n, queue) where r.queue = v_queue and r.id = p_id;
   if not found then return null; end if;
   if j.state > 2 then return j.state; end if;
   if p_payload is not null then perform crore.replace_payload(v_queue, j.n, p_payload); end if;
@@ -158,9 +164,10 @@ begin
       if j.state = 2 and j.grp is not null then perform crore.leave_group(v_queue, j.grp); end if;
       update crore.jobs set state = case when v_later then 1 else 2 end, priority = coalesce(p_priority, priority),
         at = case when v_later then v_due end, ran = case when v_later then null else v_now end,
-        seq = case when v_later then 0 else crore.new_place(v_queue, j.grp, j.n) end where n = j.n;
+        seq = case when v_later then 0 else crore.new_place(v_queue, j.grp, j.n) end where n = j.n returning seq into v_seq;
       perform crore.bump_state(v_queue, j.state, -1);
-      perform crore.bump_state(v_queue, case when v_later then 1 else 2 end, 1);
+      perform crore.bump_state(v_queue, case when v_later then 1 else 2 end, 1, placed => true, due => v_due);
+      if not v_later then perform crore.list_job(v_queue, coalesce(p_priority, j.priority), j.grp, v_seq); end if;
       if not v_later and j.grp is not null then perform crore.enter_group(v_queue, j.grp, v_now, 1, j.n); end if;
     end if;
   end if;
@@ -178,7 +185,7 @@ declare
   v_queue int := crore.enter(p_name);
 begin
   if p_id is null then return exists (select 1 from crore.tasks where n = p_job and queue = v_queue and token = p_token); end if;
-  perform 1 from crore.jobs j join crore.records r using (n)
+  perform 1 from crore.jobs j join crore.records r using (n, queue)
     where j.n = p_job and j.queue = v_queue and j.token = p_token and j.attempt = p_leased and r.id = p_id;
   if not found then return false; end if;
   if p_progress is not null then
@@ -201,7 +208,7 @@ declare
   v_queue int := crore.enter(p_name);
   b record;
 begin
-  select j.n, j.state, o.open into b from crore.records r join crore.jobs j using (n) join crore.batches o using (n)
+  select j.n, j.state, o.open into b from crore.records r join crore.jobs j using (n, queue) join crore.batches o using (n)
     where r.queue = v_queue and r.id = p_id;
   if not found then return null; end if;
   if not b.open or b.state <> 0 then return b.state; end if;

@@ -25,8 +25,9 @@ create function crore.move_one(p_source int, p_target int, p_job bigint, p_now b
 declare
   j record;
   v_later boolean;
+  v_seq bigint;
 begin
-  select k.*, r.id, r.traits into j from crore.jobs k join crore.records r using (n) where k.n = p_job;
+  select k.*, r.id, r.traits into j from crore.jobs k join crore.records r using (n, queue) where k.n = p_job;
   v_later := j.state = 1 and j.at > p_now;
   perform crore.bump_state(p_source, j.state, -1);
   if j.state <> 5 then perform crore.bump(p_source, bytes => -j.size); end if;
@@ -35,10 +36,11 @@ begin
   update crore.jobs set queue = p_target, state = case when v_later then 1 else 2 end, at = case when v_later then j.at end,
     ran = case when v_later then null else p_now end, until = null, seq = case when v_later then 0 else nextval('crore.backs') end,
     attempt = case when j.state = 5 then 0 else attempt end, crashes = case when j.state = 5 then 0 else crashes end,
-    outcome = case when j.state = 5 then null else outcome end where n = p_job;
-  update crore.records set queue = p_target where n = p_job;
+    outcome = case when j.state = 5 then null else outcome end where n = p_job returning seq into v_seq;
+  update crore.records set queue = p_target where queue = p_source and n = p_job;
   update crore.needed set up_queue = p_target where up = p_job;
-  perform crore.bump(p_target, scheduled => v_later::int, ready => (not v_later)::int, bytes => j.size);
+  perform crore.bump(p_target, scheduled => v_later::int, ready => (not v_later)::int, bytes => j.size, placed => true, due => j.at);
+  if not v_later then perform crore.list_job(p_target, j.priority, j.grp, v_seq); end if;
   if j.grp is not null and not v_later then perform crore.enter_group(p_target, j.grp, p_now); end if;
   if j.traits ? 'key' then
     delete from crore.keys where queue = p_target and key = j.traits->>'key';
@@ -64,8 +66,9 @@ begin
   perform crore.enter_all(p_to, array[p_name]);
   select n into v_source from crore.queues where name = p_name;
   select n into v_target from crore.queues where name = p_to;
+  perform crore.make_rows(v_source, p_ids);
   foreach v_id in array p_ids loop
-    select k.n, k.state, r.spec, r.traits into j from crore.jobs k join crore.records r using (n)
+    select k.n, k.state, r.spec, r.traits into j from crore.jobs k join crore.records r using (n, queue)
       where r.queue = v_source and r.id = v_id and (k.until is null or k.until < crore.hidden());
     outcome := crore.move_refusal(j.n, j.state, v_id, j.spec, j.traits, v_target, v_now);
     if outcome is null then
@@ -73,7 +76,10 @@ begin
       perform crore.move_one(v_source, v_target, j.n, v_now);
       delete from crore.awaited where queue = v_source and id = v_id;
       -- It is no longer here: whoever waits for it asks.
-      if found then perform crore.signal(v_source, 'f', v_id); end if;
+      if found then
+        perform crore.bump(v_source, awaited => -1);
+        perform crore.signal(v_source, 'f', v_id);
+      end if;
     end if;
     return next;
   end loop;

@@ -30,7 +30,7 @@ begin
   v_locked := case when v_cross then null else array[v_queue] end;
   for e in select * from jsonb_array_elements(p_list) loop
     if e ? 'id' then
-      select k.n, k.seq, k.size, k.grp, d.id, false as task into j from crore.jobs k join crore.records d using (n)
+      select k.n, k.seq, k.size, k.grp, d.id, false as task into j from crore.jobs k join crore.records d using (n, queue)
         where k.n = (e->>'n')::bigint and k.queue = v_queue and k.token = e->>'token' and k.attempt = (e->>'leased')::int and d.id = e->>'id';
     else
       select t.n, t.seq, length(t.body) as size, null::text as grp, null::text as id, true as task into j from crore.tasks t
@@ -49,7 +49,7 @@ begin
       if e->>'to' = 'ready' and not e ? 'record' then
         update crore.tasks set worker = null, token = null where n = j.n;
         update crore.task_locks l set task = null where l.queue = v_queue and l.task = j.n;
-        perform crore.bump(v_queue, tasks => 1, ready => 1, bytes => j.size);
+        perform crore.bump(v_queue, tasks => 1, ready => 1, bytes => j.size, placed => true);
         v_fronts := v_fronts || jsonb_build_object('n', j.n, 'claim', e->'claim', 'seq', j.seq, 'task', true);
         v_returned := v_returned + 1;
         continue;
@@ -67,12 +67,12 @@ begin
         update crore.jobs set state = 1, attempt = (e->>'attempt')::int, crashes = (e->>'crashes')::int, at = v_now + (e->>'delay')::bigint,
           until = null, outcome = e->>'stored', worker = null, token = null where n = j.n;
         perform crore.hold_group(v_queue, j.grp, j.n);
-        perform crore.bump(v_queue, scheduled => 1, bytes => j.size);
+        perform crore.bump(v_queue, scheduled => 1, bytes => j.size, due => v_now + (e->>'delay')::bigint);
         v_woken := true;
       when 'ready' then
         update crore.jobs set state = 2, attempt = (e->>'attempt')::int, crashes = (e->>'crashes')::int, at = null, ran = null, until = null,
           outcome = e->>'error', worker = null, token = null where n = j.n;
-        perform crore.bump(v_queue, ready => 1, bytes => j.size);
+        perform crore.bump(v_queue, ready => 1, bytes => j.size, placed => true);
         v_fronts := v_fronts || jsonb_build_object('n', j.n, 'claim', e->'claim', 'seq', j.seq, 'grp', coalesce(j.grp, e->'record'->>'group'));
       when 'blocked' then
         perform crore.write_children(j.n, e->>'children');
@@ -115,6 +115,8 @@ end $$;
 create function crore.finish_settling(p_queue int, p_now bigint, p_groups text[], p_fronts jsonb[], p_events text[]) returns void language plpgsql as $$
 declare
   r record;
+  v_seq bigint;
+  v_priority int;
 begin
   for r in select g as name, count(*) as count from unnest(p_groups) with ordinality u(g, place) group by g order by min(place) loop
     perform crore.release_group(p_queue, r.name, r.count::int, p_now);
@@ -123,9 +125,11 @@ begin
   for r in select (f->>'n')::bigint as n, f ? 'task' as task, f->>'grp' as grp from unnest(p_fronts) f
       order by (f->>'claim')::bigint desc, (f->>'seq')::bigint desc loop
     if r.task then
-      update crore.tasks set seq = -nextval('crore.fronts') where n = r.n;
+      update crore.tasks set seq = -nextval('crore.fronts') where n = r.n returning seq into v_seq;
+      perform crore.list_task(p_queue, v_seq);
     else
-      update crore.jobs set seq = -nextval('crore.fronts') where n = r.n;
+      update crore.jobs set seq = -nextval('crore.fronts') where n = r.n returning seq, priority into v_seq, v_priority;
+      perform crore.list_job(p_queue, v_priority, r.grp, v_seq);
       perform crore.hold_group(p_queue, r.grp, r.n);
       if r.grp is not null then perform crore.enter_group(p_queue, r.grp, p_now, 1, r.n); end if;
     end if;
@@ -148,7 +152,8 @@ begin
   update crore.jobs set state = case when w.waits then 0 else 2 end, attempt = (p_entry->>'attempt')::int, crashes = (p_entry->>'crashes')::int,
     at = case when w.waits then p_now end, seq = case when w.waits then 0 else nextval('crore.backs') end,
     ran = case when w.waits then null else p_now end, until = null, outcome = null, outcome_bytes = null, worker = null, token = null
-    where n = p_job returning grp, size into j;
-  perform crore.bump(p_queue, blocked => w.waits::int, ready => (not w.waits)::int, bytes => j.size);
+    where n = p_job returning grp, size, priority, seq into j;
+  perform crore.bump(p_queue, blocked => w.waits::int, ready => (not w.waits)::int, bytes => j.size, placed => true);
+  if not w.waits then perform crore.list_job(p_queue, j.priority, j.grp, j.seq); end if;
   if not w.waits and j.grp is not null then perform crore.enter_group(p_queue, j.grp, p_now, 1, p_job); end if;
 end $$;

@@ -18,7 +18,7 @@ begin
     end loop;
     v_seen := v_seen || (v_job->>'id');
     continue when not v_job ? 'batch';
-    select o.open and j.state = 0 as open into b from crore.batches o join crore.records r using (n) join crore.jobs j using (n)
+    select o.open and j.state = 0 as open into b from crore.batches o join crore.jobs j using (n) join crore.records r using (n, queue)
       join crore.queues q on q.n = r.queue where q.name = v_job->'batch'->>'queue' and r.id = v_job->'batch'->>'id';
     if not found then
       raise exception using errcode = 'CR003',
@@ -35,12 +35,12 @@ create function crore.connect(p_queue int, p_job bigint, p_needs jsonb, p_parked
 language plpgsql as $$
 declare
   v_need jsonb;
-  u record;
+  u crore.jobs;
 begin
   waits := false;
+  perform crore.make_rows_of(p_needs);
   for v_need in select * from jsonb_array_elements(p_needs) loop
-    select j.state into u from crore.records r join crore.queues q on q.n = r.queue join crore.jobs j on j.n = r.n
-      where q.name = v_need->>'queue' and r.id = v_need->>'id';
+    u := crore.row_of(v_need->>'queue', v_need->>'id');
     -- An upstream job of the same call that was refused because the queue is full counts as cancelled.
     if v_need->>'on' = 'success' and coalesce(u.state, 6) > 4 then
       failed := crore.skip_reason(p_parked, v_need->>'id', coalesce(u.state, 6));
@@ -48,9 +48,8 @@ begin
   end loop;
   if failed is not null then return; end if;
   for v_need in select * from jsonb_array_elements(p_needs) loop
-    select j.n, j.state, j.queue into u from crore.records r join crore.queues q on q.n = r.queue join crore.jobs j on j.n = r.n
-      where q.name = v_need->>'queue' and r.id = v_need->>'id';
-    continue when not found;
+    u := crore.row_of(v_need->>'queue', v_need->>'id');
+    continue when u.n is null;
     if u.state < 4 then
       insert into crore.edges (up, down, policy, far) values (u.n, p_job, v_need->>'on', u.queue <> p_queue) on conflict do nothing;
       waits := true;
@@ -67,5 +66,6 @@ begin
   select r.n, r.queue into b from crore.records r join crore.queues q on q.n = r.queue
     where q.name = p_batch->>'queue' and r.id = p_batch->>'id';
   insert into crore.edges (up, down, policy, member, far) values (p_job, b.n, 'finished', true, b.queue <> p_queue);
+  update crore.jobs set linked = true where n in (p_job, b.n) and not linked;
   update crore.batches set total = total + 1 where n = b.n;
 end $$;

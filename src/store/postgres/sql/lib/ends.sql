@@ -9,7 +9,7 @@ declare
   v_ms bigint;
   v_kept boolean;
 begin
-  select id, traits into r from crore.records where n = p_job;
+  select id, traits into r from crore.records where queue = p_queue and n = p_job;
   perform crore.keep_awaited(p_queue, p_now, p_job, r.id);
   v_ms := crore.keep_ms(r.traits, p_state);
   v_kept := v_ms > 0 and crore.keep_count(r.traits, p_state) > 0;
@@ -17,7 +17,11 @@ begin
     update crore.jobs set state = p_state, attempt = p_attempt, crashes = p_crashes, ran = at || ' ' || worker, at = p_now,
       until = case when v_kept then p_now + v_ms else crore.hidden() end, outcome = p_outcome, outcome_bytes = p_bytes, worker = null, token = null
       where n = p_job;
-    if v_kept then perform crore.bump_state(p_queue, p_state, 1); end if;
+    if v_kept and p_state = 4 then
+      perform crore.bump(p_queue, done => 1, done_from => p_now + v_ms);
+    elsif v_kept then
+      perform crore.bump_state(p_queue, p_state, 1);
+    end if;
   else
     perform crore.delete_job(p_job);
   end if;
@@ -38,7 +42,7 @@ begin
   select array_agg(u.n) into v_free from unnest(p_jobs) u(n) where not exists (select 1 from crore.needed where up = u.n);
   update crore.jobs set until = crore.hidden() where n = any(p_jobs) and not n = any(coalesce(v_free, '{}'));
   delete from crore.jobs where n = any(v_free);
-  delete from crore.records where n = any(v_free);
+  delete from crore.records where queue = p_queue and n = any(v_free);
   delete from crore.notes where n = any(v_free);
   delete from crore.batches where n = any(v_free);
   delete from crore.edges where down = any(v_free);
@@ -50,13 +54,32 @@ end $$;
 create function crore.drop_oldest(p_queue int, p_state int, p_ms bigint, p_count bigint, p_now bigint) returns void language plpgsql as $$
 declare
   v_over bigint := least(crore.count_of(crore.counts(p_queue), p_state) - p_count, 1000);
-  v_last bigint := case when p_state = 4 then p_now + p_ms - 5000 else crore.hidden() - 1 end;
   v_dropped int;
 begin
   if v_over <= 0 then return; end if;
-  v_dropped := crore.drop_records(p_queue, p_state, (select array_agg(n) from (
-    select n from crore.jobs where queue = p_queue and state = p_state and state > 3 and until <= v_last order by until, n limit v_over) o));
+  v_dropped := crore.drop_until(p_queue, p_state, case when p_state = 4 then p_now + p_ms - 5000 else crore.hidden() - 1 end, v_over);
   if p_state = 5 and v_dropped > 0 then perform crore.bump(p_queue, dropped => v_dropped); end if;
+end $$;
+
+-- Drops at most this many records whose retention ends by then, the oldest first; returns how many. Raises the bound of done jobs to the first one
+-- that it finds.
+create function crore.drop_until(p_queue int, p_state int, p_last bigint, p_limit bigint) returns int language plpgsql as $$
+declare
+  c crore.counters := crore.counts(p_queue);
+  v_from bigint := case when p_state = 4 then c.done_from else 0 end;
+  v_jobs bigint[];
+  v_first bigint;
+begin
+  if v_from > p_last then return 0; end if;
+  select array_agg(n), min(until) into v_jobs, v_first from (select n, until from crore.jobs
+    where queue = p_queue and state = p_state and state > 3 and until >= v_from and until <= p_last order by until, n limit p_limit) o;
+  -- Where nothing is found, all entries up to there are dead.
+  v_first := coalesce(v_first, p_last + 1);
+  if p_state = 4 and v_first > c.done_from then
+    c.done_from := v_first;
+    perform crore.save(c);
+  end if;
+  return crore.drop_records(p_queue, p_state, v_jobs);
 end $$;
 
 -- The same for a job that has just ended, as it asks for.
@@ -86,14 +109,17 @@ end $$;
 create function crore.unblock(p_queue int, p_now bigint, p_job bigint) returns int language plpgsql as $$
 declare
   j record;
+  v_seq bigint;
 begin
-  select at, grp into j from crore.jobs where n = p_job;
+  select at, grp, priority into j from crore.jobs where n = p_job;
   if j.at > p_now then
     update crore.jobs set state = 1, seq = 0, ran = null where n = p_job;
-    perform crore.bump(p_queue, blocked => -1, scheduled => 1);
+    perform crore.bump(p_queue, blocked => -1, scheduled => 1, due => j.at);
   else
-    update crore.jobs set state = 2, seq = crore.new_place(p_queue, j.grp, p_job), ran = p_now where n = p_job;
-    perform crore.bump(p_queue, blocked => -1, ready => 1);
+    v_seq := crore.new_place(p_queue, j.grp, p_job);
+    update crore.jobs set state = 2, seq = v_seq, ran = p_now where n = p_job;
+    perform crore.bump(p_queue, blocked => -1, ready => 1, placed => true);
+    perform crore.list_job(p_queue, j.priority, j.grp, v_seq);
     if j.grp is not null then perform crore.enter_group(p_queue, j.grp, p_now, 1, p_job); end if;
   end if;
   perform crore.wake(p_queue);
@@ -133,11 +159,11 @@ declare
   j record;
 begin
   while i <= cardinality(p_jobs) loop
-    for r in select e.down, e.policy, e.member, d.queue from crore.edges e join crore.records d on d.n = e.down
-        where e.up = p_jobs[i] order by d.id loop
+    for r in select e.down, e.policy, e.member, d.queue from crore.edges e join crore.jobs k on k.n = e.down
+        join crore.records d on d.queue = k.queue and d.n = k.n where e.up = p_jobs[i] order by d.id loop
       perform crore.reach(p_locked, r.queue);
       delete from crore.edges where up = p_jobs[i] and down = r.down;
-      select k.*, d.id, d.traits into j from crore.jobs k join crore.records d using (n) where k.n = r.down;
+      select k.*, d.id, d.traits into j from crore.jobs k join crore.records d using (n, queue) where k.n = r.down;
       continue when not found;
       v_anyway := r.member and crore.count_member(r.down, p_states[i]);
       continue when j.state <> 0;

@@ -8,6 +8,7 @@ create function crore.is_needed(p_job bigint) returns boolean language sql as $$
 $$;
 
 create function crore.keep_record(p_up bigint, p_up_queue int, p_down bigint, p_down_queue int) returns void language sql as $$
+  update crore.jobs set linked = true where n in (p_up, p_down) and not linked;
   insert into crore.needed (up, down, up_queue, far) values (p_up, p_down, p_up_queue, p_up_queue <> p_down_queue)
     on conflict (up, down) do update set until = 0
 $$;
@@ -17,6 +18,7 @@ create function crore.keep_awaited(p_queue int, p_now bigint, p_job bigint, p_id
 begin
   delete from crore.awaited where queue = p_queue and id = p_id;
   if not found then return; end if;
+  perform crore.bump(p_queue, awaited => -1);
   insert into crore.needed (up, down, up_queue, until, far) values (p_job, 0, p_queue, p_now + 60000, false)
     on conflict (up, down) do update set until = excluded.until;
   perform crore.signal(p_queue, 'f', p_id);
@@ -24,8 +26,8 @@ end $$;
 
 create function crore.delete_job(p_job bigint) returns void language plpgsql as $$
 begin
+  delete from crore.records r using crore.jobs j where j.n = p_job and r.queue = j.queue and r.n = j.n;
   delete from crore.jobs where n = p_job;
-  delete from crore.records where n = p_job;
   delete from crore.notes where n = p_job;
   delete from crore.batches where n = p_job;
   -- The job of a batch may end before its members.

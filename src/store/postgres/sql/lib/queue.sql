@@ -24,11 +24,12 @@ create function crore.enter(p_name text) returns int language plpgsql as $$
 declare
   v_queue int;
 begin
-  perform crore.set_up();
   loop
-    select n into v_queue from crore.queues where name = p_name;
+    select n into v_queue from (
+      select n, set_config('lock_timeout', '20s', true), pg_advisory_xact_lock(:lock_class, n), set_config('enable_seqscan', 'off', true),
+        set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+        set_config('plan_cache_mode', 'force_generic_plan', true) from crore.queues where name = p_name offset 0) q;
     if v_queue is null then return null; end if;
-    perform crore.lock_queue(v_queue);
     perform 1 from crore.queues where n = v_queue;
     if found then return v_queue; end if;
   end loop;
@@ -83,6 +84,11 @@ begin
     raise exception 'the call concerns another queue' using errcode = 'CR001';
   end if;
 end $$;
+
+-- Whether any job depends on one in another queue.
+create function crore.any_far() returns boolean language sql as $$
+  select exists (select 1 from crore.edges where far) or exists (select 1 from crore.needed where far)
+$$;
 
 -- Whether the end of these jobs may concern other queues.
 create function crore.concerns_others(p_jobs bigint[]) returns boolean language plpgsql as $$

@@ -42,11 +42,11 @@ begin
   if v_queue is null then return; end if;
   select coalesce(array_agg(n), '{}'), coalesce(array_agg(id), '{}') into v_ups, v_ids from crore.records r
     where r.queue = v_queue and exists (select 1 from crore.edges e where e.up = r.n);
-  select coalesce(array_agg(distinct d.down), '{}') into v_downs from crore.needed d join crore.records r on r.n = d.down where r.queue = v_queue;
-  delete from crore.edges e using crore.records r where r.n = e.down and r.queue = v_queue;
-  delete from crore.needed d using crore.records r where r.n = d.up and r.queue = v_queue;
-  delete from crore.notes t using crore.records r where r.n = t.n and r.queue = v_queue;
-  delete from crore.batches b using crore.records r where r.n = b.n and r.queue = v_queue;
+  select coalesce(array_agg(distinct d.down), '{}') into v_downs from crore.needed d join crore.jobs j on j.n = d.down where j.queue = v_queue;
+  delete from crore.edges e using crore.jobs r where r.n = e.down and r.queue = v_queue;
+  delete from crore.needed d using crore.jobs r where r.n = d.up and r.queue = v_queue;
+  delete from crore.notes t using crore.jobs r where r.n = t.n and r.queue = v_queue;
+  delete from crore.batches b using crore.jobs r where r.n = b.n and r.queue = v_queue;
   delete from crore.jobs where queue = v_queue;
   delete from crore.records where queue = v_queue;
   delete from crore.tasks where queue = v_queue;
@@ -60,7 +60,7 @@ begin
   update crore.queues set paused = false where n = v_queue;
   c := crore.counts(v_queue);
   perform crore.bump(v_queue, blocked => -c.blocked, scheduled => -c.scheduled, ready => -c.ready, active => -c.active, done => -c.done,
-    dead => -c.dead, cancelled => -c.cancelled, tasks => -c.tasks, bytes => -c.bytes, grouped => -c.grouped, dropped => -c.dropped,
+    dead => -c.dead, cancelled => -c.cancelled, fresh => -c.fresh, awaited => -c.awaited, tasks => -c.tasks, bytes => -c.bytes, grouped => -c.grouped, dropped => -c.dropped,
     failed => 0, broken => 0, trial => '');
   perform crore.notify_dependents(null, v_now, v_ups, v_ids, array_fill(6, array[cardinality(v_ups)]));
   foreach v_down in array v_downs loop
@@ -75,9 +75,12 @@ create function crore.watch_for_end(p_name text, p_ids text[]) returns table (id
 #variable_conflict use_column
 declare
   v_queue int := crore.enter(p_name);
+  v_count int;
 begin
-  insert into crore.awaited (queue, id) select r.queue, r.id from crore.records r join crore.jobs j using (n)
-    where r.queue = v_queue and r.id = any(p_ids) and j.state < 4 on conflict do nothing;
-  return query select u.id from unnest(p_ids) u(id) where not exists (select 1 from crore.records r join crore.jobs j using (n)
-    where r.queue = v_queue and r.id = u.id and j.state < 4);
+  insert into crore.awaited (queue, id) select r.queue, r.id from crore.records r left join crore.jobs j using (n, queue)
+    where r.queue = v_queue and r.id = any(p_ids) and coalesce(j.state, 2) < 4 on conflict do nothing;
+  get diagnostics v_count = row_count;
+  if v_count > 0 then perform crore.bump(v_queue, awaited => v_count); end if;
+  return query select u.id from unnest(p_ids) u(id) where not exists (select 1 from crore.records r left join crore.jobs j using (n, queue)
+    where r.queue = v_queue and r.id = u.id and coalesce(j.state, 2) < 4);
 end $$;

@@ -28,8 +28,7 @@ declare
   v_most int := 0;
 begin
   for v_state in 4 .. 6 loop
-    v_most := greatest(v_most, crore.drop_records(p_queue, v_state, (select array_agg(n) from (
-      select n from crore.jobs where queue = p_queue and state = v_state and state > 3 and until <= p_now order by until limit 1000) o)));
+    v_most := greatest(v_most, crore.drop_until(p_queue, v_state, p_now, 1000));
   end loop;
   return v_most;
 end $$;
@@ -109,7 +108,7 @@ begin
   if not v_stalled then
     return query select null::boolean, null::boolean, null::bigint, 'reservation', false, null::bigint, j.n, r.id, j.state::int, j.priority, j.attempt, j.crashes,
         r.created, j.at, j.ran, r.spec, r.body, r.bytes, j.worker, j.token, null::bytea
-      from crore.jobs j join crore.records r using (n) where j.queue = v_queue and j.state = 3 and j.until <= v_now order by j.until limit 500;
+      from crore.jobs j join crore.records r using (n, queue) where j.queue = v_queue and j.state = 3 and j.until <= v_now order by j.until limit 500;
     v_found := v_found or found;
   end if;
   if v_promoted > 0 then perform crore.wake(v_queue); end if;
@@ -131,7 +130,7 @@ returns table (
     e.created, e.at, e.ran, e.spec, e.body, e.bytes, e.worker, e.token, e.task from (
     select j.seq, j.n, r.id, j.state::int, j.priority, j.attempt, j.crashes, r.created, j.at, j.ran, r.spec, r.body, r.bytes, j.worker, j.token,
         null::bytea as task
-      from crore.jobs j join crore.records r using (n)
+      from crore.jobs j join crore.records r using (n, queue)
       where j.queue = p_queue and j.worker = p_worker and j.state = 3 and (p_worker not like 'relay:%' or j.until is null)
     union all
     select t.seq, t.n, null, null, null, null, null, null, null, null, null, null, null, t.worker, t.token, t.body

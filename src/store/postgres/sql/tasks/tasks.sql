@@ -7,9 +7,32 @@ $$;
 
 -- Adds tasks at the back of a locked queue.
 create function crore.append_tasks(p_queue int, p_bytes bytea, p_lengths int[]) returns void language plpgsql as $$
+declare
+  c crore.counters;
+  v_first bigint;
 begin
-  insert into crore.tasks (queue, seq, body) select p_queue, nextval('crore.backs'), t.body from crore.split_tasks(p_bytes, p_lengths) t;
-  perform crore.bump(p_queue, tasks => cardinality(p_lengths), ready => cardinality(p_lengths), bytes => length(p_bytes));
+  if cardinality(p_lengths) = 0 then return; end if;
+  with added as (insert into crore.tasks (queue, seq, body) select p_queue, nextval('crore.backs'), t.body from crore.split_tasks(p_bytes, p_lengths) t
+    returning seq) select min(seq) into v_first from added;
+  c := crore.counts(p_queue);
+  if c.tasks = 0 then
+    c.task_front := 0;
+    c.task_back := v_first;
+  end if;
+  c.tasks := c.tasks + cardinality(p_lengths);
+  c.ready := c.ready + cardinality(p_lengths);
+  c.bytes := c.bytes + length(p_bytes);
+  perform crore.save(c);
+end $$;
+
+-- A task has returned to this place at the front.
+create function crore.list_task(p_queue int, p_seq bigint) returns void language plpgsql as $$
+declare
+  c crore.counters := crore.counts(p_queue);
+begin
+  if c.task_front <= p_seq then return; end if;
+  c.task_front := p_seq;
+  perform crore.save(c);
 end $$;
 
 -- push: all or none. p_most, p_max_bytes: limits of the queue, or null.
