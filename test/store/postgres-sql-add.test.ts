@@ -78,7 +78,7 @@ describe('the SQL function add', () => {
   /** What the store knows about a job, and no view shows. */
   const stored = async (queue: string) => {
     const [row] =
-      await sql`select r.spec, r.traits, j.reservation, j.grp from ${sql(schema)}.records r join ${sql(schema)}.jobs j using (n)
+      await sql`select r.spec, r.traits, j.reservation, j.grp from ${sql(schema)}.records r left join ${sql(schema)}.jobs j using (n)
       join ${sql(schema)}.queues q on q.n = r.queue where q.name = ${queue} and r.id <> 'up'`;
     const spec = JSON.stringify(decodeSpec((row!.spec as string | null) ?? '')).replaceAll(queue, 'QUEUE');
     return { ...row, spec: JSON.parse(spec) };

@@ -2,6 +2,7 @@ import type { CallOptions, Client } from '@connectrpc/connect';
 import { CroreError } from '../../errors.js';
 import type { Bytes, Job, Lease, NewJob, State, Terminal } from '../../job/job.js';
 import { type AddResult, ClaimStatus, type Crore, AddOutcome as Outcome } from '../../proto/crore/v1/crore_pb.js';
+import { settledInAll } from '../repeated-settle.js';
 import {
   type AddOutcome,
   type BatchStore,
@@ -174,10 +175,11 @@ export class GrpcStore implements Store {
     return { status: STATUSES[status] ?? 'ok', entries: entries.map(toEntry), more, nextAt: toTime(nextAt) };
   }
 
-  settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
-    if (settlements.length === 0) return Promise.resolve([]);
+  async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+    if (settlements.length === 0) return [];
     const request = { queue, settlements: settlements.map(fromSettlement) };
-    return this.#applied((options) => this.#client.settle(request, options));
+    const { value, repeated } = await this.#call((options) => this.#client.settle(request, options));
+    return settledInAll(this, queue, settlements, { applied: value.applied, repeated });
   }
 
   async recordProgress(queue: string, lease: Lease, { progress, log }: ProgressUpdate): Promise<boolean> {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeAction } from '../../job/attempt.js';
 import { type Bytes, type Job, type Lease, type NewJob, STATES, type State, type Terminal } from '../../job/job.js';
 import { progressLine } from '../../job/timed-lines.js';
+import { type SettleReply, settledInAll } from '../repeated-settle.js';
 import type {
   AddOutcome,
   BatchStore,
@@ -109,12 +110,14 @@ export class PostgresStore implements Store {
     return applied;
   }
 
-  #settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
+  async #settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     const tasks = doneTaskArguments(settlements);
     if (tasks) return this.#view.client.flags('done_tasks', [this.#view.time(), queue, ...tasks]);
     const jobs = doneArguments(settlements);
-    if (jobs) return this.#flags('done', [queue, ...jobs]);
-    return this.#flags('settle', [queue, json(settlements.map(writeSettlement))]);
+    const reply = await (jobs
+      ? this.#reply('done', [queue, ...jobs])
+      : this.#reply('settle', [queue, json(settlements.map(writeSettlement))]));
+    return settledInAll(this, queue, settlements, reply);
   }
 
   async recordProgress(queue: string, lease: Lease, { progress, log }: ProgressUpdate): Promise<boolean> {
@@ -257,12 +260,15 @@ export class PostgresStore implements Store {
     await this.#view.client.close();
   }
 
-  async #flags(
-    name: 'settle' | 'done' | 'cancel' | 'report_success',
-    args: Parameters<View['related']>[1],
-  ): Promise<boolean[]> {
+  /** An entry that a lost first try may have changed counts as changed. */
+  async #flags(name: 'cancel' | 'report_success', args: Parameters<View['related']>[1]): Promise<boolean[]> {
+    const { applied, repeated } = await this.#reply(name, args);
+    return applied.map((flag) => repeated || flag);
+  }
+
+  async #reply(name: string, args: Parameters<View['related']>[1]): Promise<SettleReply> {
     const { rows, repeated } = await this.#view.related(name, args);
-    return readFlags(rows[0]![name]).map((flag) => repeated || flag);
+    return { applied: readFlags(rows[0]![name]), repeated };
   }
 
   /** To listeners in this process: the functions notify others only if somebody is waiting. */

@@ -12,6 +12,7 @@ import {
 } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import { progressLine } from '../../job/timed-lines.js';
+import { type SettleReply, settledInAll } from '../repeated-settle.js';
 import type {
   AddOutcome,
   Capacity,
@@ -137,12 +138,16 @@ export class RedisStore implements Store {
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     if (settlements.length === 0) return [];
     if (settlements.some(({ outcome }) => outcome.to === 'blocked')) return this.#settleWithParks(queue, settlements);
-    const jobs = doneArguments(settlements, this.#view.time());
-    if (jobs) return this.#released(queue, settlements, await this.#done(queue, jobs, settlements.length));
     if (settlements.every(isDoneTask)) return this.#doneTasks(queue, settlements);
+    const jobs = doneArguments(settlements, this.#view.time());
+    const reply = jobs ? await this.#done(queue, jobs, settlements.length) : await this.#settleAny(queue, settlements);
+    return this.#released(queue, settlements, await settledInAll(this, queue, settlements, reply));
+  }
+
+  async #settleAny(queue: string, settlements: readonly Settlement[]): Promise<SettleReply> {
     const args = settleArguments(settlements, this.#view.time(), this.now());
     const { reply, repeated } = await this.#view.run('settle', queue, args);
-    return this.#released(queue, settlements, this.#applied(queue, reply as number[], repeated));
+    return { applied: this.#applied(queue, reply as number[], false), repeated };
   }
 
   async recordProgress(queue: string, lease: Lease, note: ProgressUpdate): Promise<boolean> {
@@ -349,13 +354,13 @@ export class RedisStore implements Store {
   }
 
   /** Runs the fast path of settle for jobs, whose reply lists only refused entries. */
-  async #done(queue: string, args: Arg[], count: number): Promise<boolean[]> {
+  async #done(queue: string, args: Arg[], count: number): Promise<SettleReply> {
     const { reply, repeated } = await this.#view.run('done', queue, args);
     const [outbox, ...stale] = reply as number[];
     const applied = new Array<boolean>(count).fill(true);
-    if (!repeated) for (const index of stale) applied[index - 1] = false;
+    for (const index of stale) applied[index - 1] = false;
     this.#deliver(queue, outbox!);
-    return applied;
+    return { applied, repeated };
   }
 
   /** The same for raw tasks. */
