@@ -1,12 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
-// Real processes and real servers, which mostly wait: two files at a time, in forks of their own. More would starve
+// Real processes and real servers, which mostly wait: three files at a time, in forks of their own. More would starve
 // heartbeats on a small machine.
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3,
     globalSetup: ['test/support/global.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -59,17 +59,22 @@ export class BreakerModel {
   }
 
   succeeded(token: string | undefined): void {
-    if (!this.set || (this.#until > 0 && this.#trial !== token)) return;
+    if (!this.set || (this.#until > 0 && !this.#isTrial(token))) return;
     this.close();
   }
 
   #failedOnce(token: string): void {
-    if (!this.set || (this.#until > 0 && this.#trial !== token)) return;
+    if (!this.set || (this.#until > 0 && !this.#isTrial(token))) return;
     this.#failed += 1;
     if (this.#until === 0 && this.#failed < this.set.failures) return;
     this.#until = this.clock() + this.set.pause;
     this.#trial = undefined;
     this.#events.push('open');
+  }
+
+  /** A job that nobody holds any more has no token, and decides nothing. */
+  #isTrial(token: string | undefined): boolean {
+    return token !== undefined && token === this.#trial;
   }
 
   #reset(): void {

@@ -28,7 +28,7 @@ export class Groups<J extends Job> {
     const { concurrency, rate } = this.limits;
     let most = concurrency === undefined ? n : Math.min(n, concurrency - held);
     if (!rate) return { most: Math.max(0, most) };
-    if (this.#window.started === 0 || this.clock() >= this.#window.opened + rate.per)
+    if (this.#isOver(this.#window, rate.per))
       this.#window = { opened: this.clock(), started: 0 };
     const left = rate.count - this.#window.started;
     const opens = left <= most ? this.#window.opened + rate.per : undefined;
@@ -129,9 +129,12 @@ export class Groups<J extends Job> {
 
   #windowOf(group: Group<J>): [number, number] {
     const rate = this.limits.group?.rate;
-    return !rate || group.started === 0 || this.clock() >= group.opened + rate.per
-      ? [this.clock(), 0]
-      : [group.opened, group.started];
+    return !rate || this.#isOver(group, rate.per) ? [this.clock(), 0] : [group.opened, group.started];
+  }
+
+  /** A window that opens later than now began before the clock was set back. */
+  #isOver({ opened, started }: { opened: number; started: number }, per: number): boolean {
+    return started === 0 || this.clock() < opened || this.clock() >= opened + per;
   }
 
   #shelfOf(group: Group<J>): Group<J>['shelf'] {

@@ -307,7 +307,8 @@ export class Model {
 
   sweep({ lease }: SweepOptions): LostEntry[] {
     const now = this.clock();
-    const stalled = this.#swept !== undefined && now - this.#swept > lease;
+    const swept = this.#swept;
+    const stalled = swept !== undefined && now - swept > lease;
     this.#swept = now;
     this.#promote();
     for (const [key, { until }] of this.#keys) if (until > 0 && until <= now) this.#keys.delete(key);
@@ -322,6 +323,8 @@ export class Model {
       for (const id of late) this.#reserved.set(id, now + lease);
       late = [];
     }
+    if (swept !== undefined && swept - now > lease)
+      for (const [worker, deadline] of this.#sessions) if (deadline > swept) this.#sessions.set(worker, now + lease);
     const lost: LostEntry[] = [];
     const of = (worker: string) => this.#held.filter((held) => held.lease.worker === worker);
     for (const worker of dead) {

@@ -5,6 +5,7 @@ import { EventSteps } from './events.js';
 import { addFromSourceTo, inQueue } from './jobs.js';
 import { rawTasks } from './raw-tasks.js';
 import { ScheduleSteps } from './schedules.js';
+import type { Servers } from './servers.js';
 import { Sides } from './sides.js';
 import type { SourceStepPlan, Step } from './steps.js';
 
@@ -16,7 +17,11 @@ export class SideBySide {
   /** The positions of each source, latest first. */
   readonly #marks: string[][] = [[''], ['']];
 
-  constructor(queue: string, stores: Store[]) {
+  constructor(
+    queue: string,
+    stores: Store[],
+    private readonly servers: Servers,
+  ) {
     this.#sides = new Sides(queue, stores);
     this.#scheduleSteps = new ScheduleSteps(this.#sides);
     this.#eventSteps = new EventSteps(this.#sides);
@@ -27,6 +32,8 @@ export class SideBySide {
   }
 
   async run(step: Step): Promise<void> {
+    this.#sides.repliesLost = step.loseReply ?? false;
+    if (step.loseReply) this.servers.loseReply();
     await this.#apply(step);
     await this.#compare(step);
   }
@@ -53,6 +60,8 @@ export class SideBySide {
         return this.#eventSteps.run(step);
       case 'add from source':
         return this.#carry(step);
+      case 'flush scripts':
+        return this.servers.flushScripts();
       case 'unique':
       case 'take':
       case 'finish':

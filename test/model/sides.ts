@@ -15,6 +15,8 @@ export class Sides {
   readonly leased: Entry[][] = [];
   /** Ids of all jobs that any step has tried to add. */
   readonly ids = new Set<string>();
+  /** True during a step whose replies are lost: calls are repeated, and only what is stored has to agree. */
+  repliesLost = false;
   #numbers = 0;
 
   constructor(
@@ -28,9 +30,9 @@ export class Sides {
     return Promise.all(this.stores.map(call));
   }
 
-  /** Every store has to return what the model returned. */
+  /** Every store has to return what the model returned, unless a reply was lost: then it may not know what its first try did. */
   async agree<T>(wanted: T, call: (store: Store, index: number) => Promise<T>): Promise<void> {
-    for (const answer of await this.each(call)) expect(answer).toEqual(wanted);
+    for (const answer of await this.each(call)) if (!this.repliesLost) expect(answer).toEqual(wanted);
   }
 
   /** For unique names. */

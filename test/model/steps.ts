@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import type { Breaker, QueueLimits } from '../../dist/store/store.js';
 
 /** One step of a history. Numbers select among what exists, so that every sequence is valid. */
-export type Step = JobStep | TaskStep | ScheduleStep | EventStep | SourceStepPlan;
+export type Step = (JobStep | TaskStep | ScheduleStep | EventStep | SourceStepPlan | ServerFault) & {
+  /** The connection breaks with the first reply, and the call is repeated: nothing else may be different. */
+  loseReply?: boolean;
+};
+
+/** What happens to a server that forgets its scripts, and must not be noticed. */
+export type ServerFault = { do: 'flush scripts' };
 
 export interface JobPlan {
   id: number;
@@ -86,28 +92,35 @@ function step<S extends Step>(weight: number, name: S['do'], rest: object = {}):
   return { weight, arbitrary: fc.record({ do: fc.constant(name), ...rest }) as fc.Arbitrary<Step> };
 }
 
+const loseReply = fc.nat(19).map((n) => n === 0);
+
+/** A step whose call is repeated when its reply is lost. */
+function repeatable<S extends Step>(weight: number, name: S['do'], rest: object = {}): fc.WeightedArbitrary<Step> {
+  return step(weight, name, { ...rest, loseReply });
+}
+
 const jobSteps = [
-  step(6, 'add', { jobs: some(job) }),
+  repeatable(6, 'add', { jobs: some(job) }),
   step(2, 'push', { tasks: upTo(3) }),
   step(6, 'claim', { worker, n: upTo(4) }),
-  step(6, 'settle', { picks: some(fc.record({ which, how })) }),
+  repeatable(6, 'settle', { picks: some(fc.record({ which, how })) }),
   step(1, 'progress', { which }),
-  step(2, 'heartbeat', { worker }),
-  step(3, 'join', { worker }),
-  step(5, 'wait', { ms: fc.constantFrom(1, 50, 70, 300, 600, 1_001) }),
-  step(3, 'sweep'),
-  step(2, 'cancel', { id }),
+  repeatable(2, 'heartbeat', { worker }),
+  repeatable(3, 'join', { worker }),
+  step(5, 'wait', { ms: fc.constantFrom(1, 50, 70, 300, 600, 1_001, -1_500) }),
+  repeatable(3, 'sweep'),
+  repeatable(2, 'cancel', { id }),
   step(2, 'reportSuccess', { id }),
-  step(1, 'retry dead', { id }),
-  step(1, 'rerun', { which }),
-  step(2, 'update', {
+  repeatable(1, 'retry dead', { id }),
+  repeatable(1, 'rerun', { which }),
+  repeatable(2, 'update', {
     which,
     priority: fc.constantFrom(undefined, undefined, 0, 1, -1),
     delay: fc.constantFrom(undefined, undefined, 0, 60, 150),
     payload: fc.constantFrom(undefined, 1, 2),
   }),
-  step(1, 'remove', { id }),
-  step(1, 'breaker', {
+  repeatable(1, 'remove', { id }),
+  repeatable(1, 'breaker', {
     breaker: fc.constantFrom(
       null,
       { failures: 1, pause: 60 },
@@ -115,7 +128,7 @@ const jobSteps = [
       { failures: 3, pause: 600 },
     ),
   }),
-  step(1, 'pause', { paused: fc.boolean() }),
+  repeatable(1, 'pause', { paused: fc.boolean() }),
 ];
 const taskSteps = [
   step(5, 'unique', { task: fc.nat(1) }),
@@ -144,7 +157,16 @@ const carrySteps = [
   step(3, 'add from source', { source: fc.nat(1), back: fc.constantFrom(0, 0, 1, 2), jobs: some(job) }),
 ];
 
-export const anyStep = fc.oneof(...jobSteps, ...taskSteps, ...scheduleSteps, ...eventSteps, ...carrySteps);
+const faultSteps = [step(1, 'flush scripts')];
+
+export const anyStep = fc.oneof(
+  ...jobSteps,
+  ...taskSteps,
+  ...scheduleSteps,
+  ...eventSteps,
+  ...carrySteps,
+  ...faultSteps,
+);
 
 /** Set once, before the first step: a change of limits releases groups in no particular order. */
 const rate = fc.constantFrom({ count: 2, per: 100 }, { count: 3, per: 600 }, undefined, undefined);
