@@ -193,6 +193,6 @@ describe('URLs of PostgreSQL', () => {
   });
 
   it('leave to the environment what they do not say', () => {
-    expect(parseStoreUrl('postgres://')).toEqual({ kind: 'postgres', nodes: [], schema: 'crore', prepare: true });
+    expect(parseStoreUrl('postgres://')).toEqual({ kind: 'postgres', nodes: [], schema: 'crore' });
   });
 });
