@@ -58,8 +58,9 @@ function build() {
 
 /** Programs the tests run, and the Debian packages that contain them. */
 const PROGRAMS = { 'redis-server': 'redis-server', openssl: 'openssl', promtool: 'prometheus', chromium: 'chromium' };
-/** The server of PostgreSQL is in no PATH. */
+/** The server of PostgreSQL is in no PATH, and PgBouncer not in that of every user. */
 const POSTGRES = '/usr/lib/postgresql';
+const PGBOUNCER = '/usr/sbin/pgbouncer';
 /** Read by the package: it must not create a cluster of its own. */
 const NO_CLUSTER = '/etc/postgresql-common/createcluster.conf';
 
@@ -67,6 +68,7 @@ function installPrograms() {
   const missing = Object.keys(PROGRAMS).filter((name) => spawnSync(name, ['--version']).error);
   const packages = missing.map((name) => PROGRAMS[name]);
   if (!existsSync(POSTGRES)) packages.push('postgresql');
+  if (!existsSync(PGBOUNCER)) packages.push('pgbouncer');
   if (packages.length === 0) return;
   say(`installing ${packages.join(' and ')} from the distribution for the tests`);
   const sudo = process.getuid?.() === 0 ? [] : ['sudo', '-n'];

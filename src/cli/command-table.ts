@@ -37,6 +37,13 @@ export const COMMANDS: readonly Listed[] = [
     load: () => import('./server-commands/backup.js'),
   },
   {
+    name: 'schema',
+    usage: 'schema print|migrate [--role NAME]',
+    summary: 'Print or run the SQL that creates or migrates the tables of a store on PostgreSQL.',
+    subcommands: true,
+    load: () => import('./server-commands/schema.js'),
+  },
+  {
     name: 'push',
     usage: 'push QUEUE [PAYLOAD …]',
     summary: 'Add jobs, from arguments or the lines of standard input; print their ids.',

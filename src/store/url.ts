@@ -32,8 +32,10 @@ export type StoreUrl =
       schema: string;
       sslmode?: string;
       tls?: TlsFiles;
-      /** Statements are prepared once per connection; not behind a pooler that gives each transaction another one. */
-      prepare: boolean;
+      /** Whether statements are prepared once per connection. Absent: unless there is a pooler in between. */
+      prepare?: boolean;
+      /** Where notifications come from: the same server, a direct connection, or nowhere. Absent: unless there is a pooler in between. */
+      listen?: boolean | { socket: string } | { nodes: { host: string; port: number }[] };
     };
 
 /** PEM files: the trusted certificates, and our own certificate and key. */
@@ -116,7 +118,8 @@ function parseGrpc(url: string, { scheme, user, password, hosts, path, query }: 
 export const DEFAULT_PORT = Number(process.env.PGPORT) || 5432;
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'];
 const SSL_FILES: Record<string, keyof TlsFiles> = { sslrootcert: 'ca', sslcert: 'cert', sslkey: 'key' };
-const PG_PARAMETERS = 'schema, host, sslmode, sslrootcert, sslcert, sslkey, prepare';
+const PG_PARAMETERS = 'schema, host, sslmode, sslrootcert, sslcert, sslkey, prepare, listen';
+const FLAGS: Record<string, boolean> = { true: true, 1: true, false: false, 0: false };
 
 /** `postgres://[USER[:PASSWORD]@][HOST[:PORT]][/DATABASE]?schema=crore`. */
 function parsePostgres(url: string, { user, password, hosts, path, query }: UrlParts): StoreUrl {
@@ -129,7 +132,6 @@ function parsePostgres(url: string, { user, password, hosts, path, query }: UrlP
     password: password || undefined,
     database: decodePart(database!, (why) => bad(url, why)) || undefined,
     schema: 'crore',
-    prepare: true,
   };
   for (const [key, value] of query) {
     if (key === 'schema') result.schema = checkSchema(value, url);
@@ -137,11 +139,17 @@ function parsePostgres(url: string, { user, password, hosts, path, query }: UrlP
     else if (key === 'host') result.nodes = parseNodes(value, DEFAULT_PORT, url);
     else if (key === 'sslmode' && SSL_MODES.includes(value)) result.sslmode = value;
     else if (key === 'sslmode') throw bad(url, `has an unknown sslmode (known: ${SSL_MODES.join(', ')})`);
-    else if (key === 'prepare' && /^(true|false|0|1)$/.test(value)) result.prepare = value === 'true' || value === '1';
+    else if (key === 'prepare' && value in FLAGS) result.prepare = FLAGS[value];
+    else if (key === 'listen') result.listen = FLAGS[value] ?? parseListen(value, url);
     else if (SSL_FILES[key]) result.tls = { ...result.tls, [SSL_FILES[key]]: value };
     else throw bad(url, `has an unknown or bad parameter '${key}' (known: ${PG_PARAMETERS})`);
   }
   return result;
+}
+
+function parseListen(value: string, url: string): { socket: string } | { nodes: { host: string; port: number }[] } {
+  if (value.startsWith('/')) return { socket: value };
+  return { nodes: parseNodes(value, DEFAULT_PORT, url) };
 }
 
 /** The server would cut off a longer name, and reserves those with pg_. */

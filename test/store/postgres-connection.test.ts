@@ -71,7 +71,7 @@ describe('a store on PostgreSQL', () => {
     const { client } = server;
     const [lock] = await client`select objid, classid from pg_locks where locktype = 'advisory'
       union all select n, (regexp_match(prosrc, 'xact_lock[(](-?[0-9]+)'))[1]::bigint from crore.queues, pg_proc
-      where proname = 'lock_queue' and name = 'q'`;
+      where proname like 'lock_queue_f%' and name = 'q'`;
     await client`select pg_advisory_lock(${lock!.classid}::bigint::int, ${lock!.objid}::bigint::int)`;
     const pushing = store.push('q', [Buffer.from('task')]).catch((error) => error);
     const claiming = store.claim({ queue: 'q', worker: 'w', lease: LEASE }, 1).catch((error) => error);

@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, readFileSync, statSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CroreError } from '../../dist/index.js';
 import { openStore } from '../../dist/store/open.js';
 import { parseStoreUrl } from '../../dist/store/url.js';
+import { Line } from '../cli/support/crore.js';
 import { PostgresServer } from '../support/postgres.js';
 import { freePort } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -51,6 +53,39 @@ describe('opening a store on PostgreSQL', () => {
     expect(JSON.stringify([error, error.message, error.stack])).not.toContain('wr0ng');
     await server.client`grant create on database postgres to secretive`;
     expect(await opens(`postgres://secretive:right@127.0.0.1:${server.port}/postgres?schema=own`)).toBe(1);
+  });
+
+  it('takes from the PG* variables what the URL leaves out', async () => {
+    await server.client`create role surrounded login password 'right'`;
+    await server.client`create schema surroundings authorization surrounded`;
+    await server.allow(
+      'host all surrounded 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\nlocal all all trust',
+    );
+    const env = { PGHOST: '127.0.0.1', PGPORT: String(server.port), PGUSER: 'surrounded', PGDATABASE: 'postgres' };
+    const push = (more: Record<string, string>) =>
+      new Line('postgres://?schema=surroundings').run(['push', 'q', 'x'], { env: { ...env, ...more } });
+    expect(await push({ PGPASSWORD: 'wrong' })).toMatchObject({ code: 69, err: /password.*"surrounded"/ });
+    expect(await push({ PGPASSWORD: 'right' })).toMatchObject({ code: 0, err: '' });
+    expect(await server.client`select 1 from surroundings.records`).toHaveLength(1);
+  });
+
+  it('refuses a server that is too old', async () => {
+    // The version that this server reports is changed on its way.
+    const { server_version_num: version } = (await server.client`show server_version_num`)[0]!;
+    const proxy = createServer((socket) => {
+      const onward = connect(server.port, '127.0.0.1');
+      onward.on('data', (bytes) => {
+        socket.write(Buffer.from(bytes.toString('latin1').replaceAll(version, '120022'), 'latin1'));
+      });
+      socket.pipe(onward).on('error', () => socket.destroy());
+      socket.on('error', () => onward.destroy()).on('close', () => onward.destroy());
+    });
+    const port = await freePort();
+    await new Promise<void>((resolve) => void proxy.listen(port, '127.0.0.1', resolve));
+    const error = await refused(`postgres://crore@127.0.0.1:${port}/postgres?schema=ancient`);
+    expect(error).toMatchObject({ code: 'STORE_UNSUPPORTED', message: /is PostgreSQL 12, Crore needs 13 or newer/ });
+    expect(await schemas()).not.toContain('ancient');
+    await new Promise((resolve) => proxy.close(resolve));
   });
 
   it('says that the database is missing', async () => {
@@ -176,6 +211,12 @@ describe('PostgreSQL over TLS', () => {
     expect(await outcome(url(`sslmode=verify-full&sslrootcert=${cert}`, '127.0.0.1'))).toMatch(/certificate|altnames/);
     expect(await outcome(url(`sslmode=verify-ca&sslrootcert=${cert}`, '127.0.0.1'))).toBeUndefined();
     expect(await outcome(url('sslrootcert=/no/such.pem'))).toMatch(/such\.pem/);
+    // The server wants to know who we are: its own certificate is as good as another one.
+    await server.client.unsafe(`alter system set ssl_ca_file = '${cert}'`);
+    await server.allow('hostssl all all 127.0.0.1/32 trust clientcert=verify-ca\nlocal all all trust');
+    const insists = async () => /client certificate/.test((await outcome(url('sslmode=require'))) ?? '');
+    await until('the server insists on a certificate', insists);
+    expect(await outcome(url(`sslmode=verify-full&sslrootcert=${cert}&sslcert=${cert}&sslkey=${key}`))).toBeUndefined();
     await server.stop();
   });
 });
@@ -188,11 +229,13 @@ describe('URLs of PostgreSQL', () => {
     ['postgres://h/db/more', 'database'],
     ['postgres://h:99999/db', 'port'],
     ['postgres://h/db?colour=red', "'colour'"],
+    ['postgres://h/db?prepare=maybe', "'prepare'"],
+    ['postgres://h/db?listen=h:99999', 'port'],
   ])('%s is refused', (url, why) => {
     expect(() => parseStoreUrl(url)).toThrow(why);
   });
 
   it('leave to the environment what they do not say', () => {
-    expect(parseStoreUrl('postgres://')).toEqual({ kind: 'postgres', nodes: [], schema: 'crore', prepare: true });
+    expect(parseStoreUrl('postgres://')).toEqual({ kind: 'postgres', nodes: [], schema: 'crore' });
   });
 });

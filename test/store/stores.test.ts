@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
 import { openStore } from '../../dist/store/open.js';
+import { migrateSchema } from '../../dist/store/schema.js';
+import { createRole } from '../support/postgres.js';
 import { startCluster } from '../support/redis.js';
 import { type StoreUnderTest, testStore } from './contract.js';
 
@@ -38,9 +40,12 @@ const STORES: StoreUnderTest[] = [
     },
   },
   {
-    name: 'postgres',
+    name: 'postgres, as a role that may not create anything',
     open: async (clock) => {
-      const store = await openStore(`${inject('postgresUrl')}?schema=conformance`, { timeout, clock });
+      const url = `${inject('postgresUrl')}?schema=conformance`;
+      await createRole(inject('postgresUrl'), 'conformer');
+      await migrateSchema(url, { timeout, role: 'conformer' });
+      const store = await openStore(url.replace('crore@', 'conformer@'), { timeout, clock });
       return { store, close: () => store.close() };
     },
   },

@@ -18,7 +18,7 @@ export function postgresBinaries(): string | undefined {
 }
 
 /** The server refuses to run as root: then it runs as the user `postgres`, which its package creates. */
-function account(): { uid?: number; gid?: number } {
+export function account(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
@@ -105,4 +105,13 @@ export class PostgresServer {
     await this.down();
     rmSync(this.dir, { recursive: true, force: true });
   }
+}
+
+/** A role that may log in, and nothing else; it may be there already. */
+export async function createRole(url: string, name: string): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  await sql.unsafe(`create role "${name}" login`).catch((error) => {
+    if (error.code !== '42710') throw error;
+  });
+  await sql.end({ timeout: 1 });
 }

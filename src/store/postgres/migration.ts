@@ -9,19 +9,31 @@ export const STEPS: readonly (readonly string[])[] = [['tables.sql'], ['tables/i
 /** The format of the tables and functions; a newer one is refused. */
 export const FORMAT = STEPS.length;
 
-/** A script that brings a schema from one format to another, as one transaction, under a lock; 0 is none at all. */
+/**
+ * A script that brings a schema from one format to another, as one transaction; 0 is none at all. It waits for calls that are under way, and calls wait
+ * for it. Processes of the older format are refused from then on: their functions are gone.
+ */
 export function migrationScript(names: SchemaNames, from: number, to = FORMAT): string {
   const tables = STEPS.slice(from, to).flat().map(read);
   const format = `${names.quoted}.crore_format`;
   return [
-    `select set_config('check_function_bodies', 'off', true), set_config('client_min_messages', 'warning', true);`,
-    `select pg_advisory_xact_lock(${names.lockClass}, 0);`,
-    from === 0 ? createSchema(names) : expectFormat(format, from),
+    `select set_config('check_function_bodies', 'off', true), set_config('client_min_messages', 'warning', true), set_config('lock_timeout', '20s', true);`,
+    from === 0 ? createSchema(names) : lockTables(names, from),
     dropFunctions(names),
     names.fill([...tables, ...functions()].join('\n')),
     `delete from ${format};`,
     `insert into ${format} values (${to});`,
   ].join('\n');
+}
+
+/** The same for psql. */
+export function printedScript(names: SchemaNames, from: number, role?: string): string {
+  const head =
+    from === 0
+      ? `-- Creates a store of Crore with format ${FORMAT} in schema ${names.quoted}.`
+      : `-- Brings a store of Crore in schema ${names.quoted} from format ${from} to ${FORMAT}.`;
+  const granted = role === undefined ? [] : [grants(names, role)];
+  return [head, 'begin;', migrationScript(names, from), ...granted, 'commit;'].join('\n');
 }
 
 /** What a role needs that works with the store, and may not create anything. */
@@ -49,15 +61,23 @@ function functions(): string[] {
 
 /** A role that may not create schemas can use one that was prepared for it. */
 function createSchema(names: SchemaNames): string {
-  return `do $do$ begin
-  if to_regnamespace(${literal(names.quoted)}) is null then create schema ${names.quoted}; end if;
+  const schema = literal(names.quoted);
+  return `select pg_advisory_xact_lock(${names.lockClass}, 0);
+do $do$ begin
+  if to_regnamespace(${schema}) is null then create schema ${names.quoted}; end if;
+  if exists (select 1 from pg_class where relnamespace = ${schema}::regnamespace) then
+    raise exception 'the schema % already contains something', ${schema};
+  end if;
 end $do$;`;
 }
 
-/** Somebody else may have migrated it while we waited for the lock. */
-function expectFormat(format: string, from: number): string {
-  return `do $do$ begin
-  if (select max(version) from ${format}) <> ${from} then raise exception 'the schema does not have the format ${from} any more'; end if;
+/** Every call reads `queues`: all that are under way end first. Somebody else may have migrated it while we waited. */
+function lockTables(names: SchemaNames, from: number): string {
+  return `lock table ${names.quoted}.queues, ${names.quoted}.crore_format in access exclusive mode;
+do $do$ begin
+  if (select max(version) from ${names.quoted}.crore_format) <> ${from} then
+    raise exception 'the schema does not have the format ${from}';
+  end if;
 end $do$;`;
 }
 

@@ -1,6 +1,14 @@
 import { CroreError } from '../../errors.js';
 import type { PostgresClient, Row } from './connection/client.js';
-import { FORMAT, migrationScript } from './migration.js';
+import { FORMAT, grants, migrationScript } from './migration.js';
+
+/** Functions for applications. All others carry the format in their name, so that a process cannot call those of another version of Crore. */
+const PUBLIC = new Set(['add', 'add_in', 'identity']);
+
+/** The name of a function in the database. */
+export function functionName(name: string, format = FORMAT): string {
+  return PUBLIC.has(name) ? name : `${name}_f${format}`;
+}
 
 /** Names that depend on the schema: those in SQL, and the channel of notifications. */
 export class SchemaNames {
@@ -17,9 +25,13 @@ export class SchemaNames {
     this.channel = `crore_${(hash >>> 0).toString(36)}_${Buffer.from(schema).toString('hex').slice(0, 40)}`;
   }
 
-  /** `crore.` stands for the schema in every file. */
+  /** `crore.` stands for the schema in every file; a name directly before a parenthesis is that of a function. */
   fill(text: string): string {
     return text
+      .split(/^(?=create function crore\.)/m)
+      .map(withOwnName)
+      .join('')
+      .replaceAll(/\bcrore\.(\w+)\(/g, (_all, name: string) => `crore.${functionName(name)}(`)
       .replaceAll(/'crore\.(\w+)'/g, (_all, name: string) => `'${this.quoted.replaceAll("'", "''")}.${name}'`)
       .replaceAll(/\bcrore\.(?=\w)/g, () => `${this.quoted}.`)
       .replaceAll(":'channel'", `'${this.channel}'`)
@@ -27,17 +39,35 @@ export class SchemaNames {
   }
 }
 
-/** Creates or migrates the schema under a lock; returns the format that it had. */
-export async function migrate(client: PostgresClient, names: SchemaNames): Promise<number> {
+/** Inside a function, its name qualifies its variables. */
+function withOwnName(text: string): string {
+  const [, name] = /^create function crore\.(\w+)/.exec(text) ?? [];
+  return name === undefined
+    ? text
+    : text.replaceAll(new RegExp(`(?<![.\\w])${name}\\.`, 'g'), `${functionName(name)}.`);
+}
+
+/** Creates or migrates the schema under a lock; returns the format that it had. `role` gets the privileges to use it. */
+export async function migrate(client: PostgresClient, names: SchemaNames, role?: string): Promise<number> {
   const version = await inspect(client, names);
-  if (version === FORMAT) return version;
+  if (version < FORMAT) await change(client, names, version);
+  if (role !== undefined) await client.script(grants(names, role));
+  return version;
+}
+
+async function change(client: PostgresClient, names: SchemaNames, version: number): Promise<void> {
   try {
     await client.script(migrationScript(names, version));
   } catch (error) {
     // Another process has done it while we waited for the lock.
     if ((await inspect(client, names)) !== FORMAT) throw error;
   }
-  return version;
+}
+
+/** For a function or table that is missing: the process may be older than the schema. */
+export async function explainMissing(client: PostgresClient, names: SchemaNames): Promise<CroreError | undefined> {
+  const found = await inspect(client, names).catch((error: CroreError) => error);
+  return found instanceof CroreError && found.code === 'STORE_NEWER' ? found : undefined;
 }
 
 const INSPECT = `select to_regnamespace($1) is not null as made, to_regclass($1 || '.crore_format') is not null as ours,

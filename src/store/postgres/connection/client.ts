@@ -12,10 +12,19 @@ export type Again = boolean | (() => readonly Arg[]);
 export interface Answer {
   rows: Row[];
   repeated: boolean;
+  /** The process of the server to which the connection was made; behind a pooler, it is not the one that answers. */
+  pid?: number;
 }
 
 /** A call that is being sent: the driver notes in `state` which connection it was written to. */
-type Sent = Promise<Row[]> & { state?: unknown };
+type Sent = Promise<Row[]> & { state?: { pid?: number } | null };
+
+/** The names of tables and functions: see schema.ts. */
+export interface Names {
+  /** The quoted schema. */
+  readonly quoted: string;
+  fill(text: string): string;
+}
 
 /** The connection was lost, or the call took too long. */
 class ConnectionLost extends Error {
@@ -39,15 +48,23 @@ export class PostgresClient {
   #closed = false;
   #lostAt: number | undefined;
   #why = 'no answer';
+  /** Whether statements are prepared; not before it is known that no pooler gives each transaction another connection. */
+  prepare = false;
+  /** Says more about a function or table that is missing. */
+  explain: (() => Promise<CroreError | undefined>) | undefined;
 
   constructor(
     private readonly options: DriverOptions,
     readonly shown: string,
-    /** The quoted schema. */
-    readonly schema: string,
+    private readonly names: Names,
     readonly timeout: number,
   ) {
     this.#sql = postgres(options);
+  }
+
+  /** The quoted schema. */
+  get schema(): string {
+    return this.names.quoted;
   }
 
   /** Calls a function that returns rows. `again`: repeating it is harmless. */
@@ -74,20 +91,27 @@ export class PostgresClient {
 
   /** Reads with a query of its own; `crore.` stands for the schema. */
   async read(query: string, args: readonly Arg[]): Promise<Row[]> {
-    let text = this.#texts.get(query);
-    if (text === undefined) {
-      text = query.replaceAll('crore.', () => `${this.schema}.`);
-      this.#texts.set(query, text);
-    }
-    return (await this.#persist('read', text, args, true)).rows;
+    return (await this.ask(query, args)).rows;
   }
 
-  /** Runs several statements, for setting up the schema. */
+  ask(query: string, args: readonly Arg[]): Promise<Answer> {
+    let text = this.#texts.get(query);
+    if (text === undefined) {
+      text = this.names.fill(query);
+      this.#texts.set(query, text);
+    }
+    return this.#persist('read', text, args, true);
+  }
+
+  /** Runs several statements as one transaction, for setting up the schema. */
   async script(text: string): Promise<void> {
-    try {
-      await bounded(this.#sql.unsafe(text).simple(), Math.max(this.timeout, 60_000), this.#late());
-    } catch (error) {
-      throw translate(error, this.shown);
+    for (let conflicts = 0; ; conflicts++) {
+      try {
+        await bounded(this.#sql.unsafe(text).simple(), Math.max(this.timeout, 60_000), this.#late());
+        return;
+      } catch (error) {
+        if (!isConflict(error) || conflicts >= MOST_CONFLICTS) throw translate(error, this.shown);
+      }
     }
   }
 
@@ -101,7 +125,7 @@ export class PostgresClient {
     let text = this.#texts.get(key);
     if (text === undefined) {
       const list = args.map((arg, i) => (arg instanceof JsonArg ? `$${i + 1}::text::jsonb` : `$${i + 1}`)).join(', ');
-      text = `select ${what} ${this.schema}.${name}(${list})`;
+      text = this.names.fill(`select ${what} crore.${name}(${list}) as "${name}"`);
       this.#texts.set(key, text);
     }
     return text;
@@ -116,9 +140,9 @@ export class PostgresClient {
     for (let attempt = 1; ; attempt++) {
       if (this.#closed) throw new CroreError('CLOSED', 'the store has been closed');
       try {
-        const rows = await this.#send(text, values, Math.max(1, deadline - performance.now()));
+        const answer = await this.#send(text, values, Math.max(1, deadline - performance.now()));
         this.#lostAt = undefined;
-        return { rows, repeated };
+        return { ...answer, repeated };
       } catch (error) {
         if (this.#closed) throw new CroreError('CLOSED', 'the store has been closed', { cause: error });
         if (error instanceof ConnectionLost) {
@@ -129,19 +153,30 @@ export class PostgresClient {
           if (performance.now() > deadline) throw this.#unreachable(error.reason);
         } else if (!isConflict(error) || ++conflicts > MOST_CONFLICTS) {
           if (codeOf(error) === CONCERNS_OTHERS) throw error;
-          throw translate(error, this.shown);
+          throw await this.#explained(translate(error, this.shown));
         }
         await new Promise((resolve) => setTimeout(resolve, Math.min(10 * attempt, 250) * (0.5 + Math.random() / 2)));
       }
     }
   }
 
-  async #send(text: string, values: Value[], ms: number): Promise<Row[]> {
+  async #explained(error: CroreError): Promise<CroreError> {
+    const { explain } = this;
+    if (error.code !== 'STORE_GONE' || !explain) return error;
+    // Its own queries may find that something is missing, too.
+    this.explain = undefined;
+    const better = await explain();
+    this.explain = explain;
+    return better ?? error;
+  }
+
+  async #send(text: string, values: Value[], ms: number): Promise<{ rows: Row[]; pid?: number }> {
     const sql = this.#sql;
-    const query = sql.unsafe(text, values as never[], { prepare: this.options.prepare !== false }) as unknown as Sent;
+    const query = sql.unsafe(text, values as never[], { prepare: this.prepare }) as unknown as Sent;
     const late = this.#late();
     try {
-      return await bounded(query, ms, late);
+      const rows = await bounded(query, ms, late);
+      return { rows, pid: query.state?.pid };
     } catch (error) {
       if (error === late) this.#replace(sql);
       if (error !== late && !isConnectionFailure(error)) throw error;

@@ -15,6 +15,7 @@ const CODES: Record<string, ErrorCode> = {
   '3F000': 'STORE_GONE',
   '42P01': 'STORE_GONE',
   '42883': 'STORE_GONE',
+  '42703': 'STORE_GONE',
   '23514': 'STORE_CORRUPT',
 };
 

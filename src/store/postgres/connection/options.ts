@@ -18,7 +18,7 @@ export function driverOptions(url: PostgresUrl, timeout: number): DriverOptions 
     ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
     max: CONNECTIONS,
     max_lifetime: null,
-    prepare: url.prepare,
+    ...(url.nodes.length > 1 ? { target_session_attrs: 'read-write' } : {}),
     connect_timeout: Math.max(1, Math.ceil(timeout / 1_000)),
     fetch_types: false,
     backoff: (retries: number) => Math.min(0.01 * 2 ** Math.min(retries, 8), 1),
@@ -26,6 +26,13 @@ export function driverOptions(url: PostgresUrl, timeout: number): DriverOptions 
     connection: { application_name: 'crore' },
     types: { bigint: { to: 20, from: [20], serialize: (value: number) => String(value), parse: Number } },
   } as DriverOptions;
+}
+
+/** For the connection that listens: the one that the URL names for it, else one as all others, but not behind a pooler. Undefined if none listens. */
+export function listenerOptions(url: PostgresUrl, timeout: number, pooled: boolean): DriverOptions | undefined {
+  const { listen = !pooled } = url;
+  if (listen === false) return undefined;
+  return driverOptions(listen === true ? url : { ...url, socket: undefined, ...listen }, timeout);
 }
 
 function place({ socket, nodes }: PostgresUrl): { path?: string; host?: string[]; port?: number[] } {

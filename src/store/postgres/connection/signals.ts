@@ -11,14 +11,17 @@ interface QueueListeners {
 }
 
 const LONGEST_PAUSE = 1_000;
+/** How often listeners are told to look for themselves if there are no notifications. */
+const POLL = 1_000;
 
 /**
  * Notifications of the schema over one connection, opened for the first listener. After a reconnect, every listener is told that it may have missed
- * some: the server does not keep them.
+ * some: the server does not keep them. Without a connection to listen on, they are told so every second.
  */
 export class Signals {
   readonly #queues = new Map<string, QueueListeners>();
   #sql: Sql | undefined;
+  #poll: NodeJS.Timeout | undefined;
   #ready: Promise<void> = Promise.resolve();
   #listens = false;
   #closed = false;
@@ -26,7 +29,7 @@ export class Signals {
   #pause = 10;
 
   constructor(
-    private readonly options: DriverOptions,
+    private readonly options: DriverOptions | undefined,
     private readonly channel: string,
   ) {}
 
@@ -62,6 +65,7 @@ export class Signals {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#retry);
+    clearInterval(this.#poll);
     this.#queues.clear();
     await this.#sql?.end({ timeout: 0 }).catch(() => {});
   }
@@ -81,6 +85,10 @@ export class Signals {
 
   #start(): void {
     if (this.#sql || this.#closed) return;
+    if (!this.options) {
+      this.#poll ??= setInterval(() => this.#missedAll(), POLL).unref();
+      return;
+    }
     const own = {
       max: 1,
       onnotify: (_channel: string, payload: string) => this.#receive(payload),
@@ -99,7 +107,7 @@ export class Signals {
     }
     this.#listens = true;
     this.#pause = 10;
-    for (const queue of this.#queues.keys()) this.#missed(queue);
+    this.#missedAll();
   }
 
   #lost(): void {
@@ -114,6 +122,10 @@ export class Signals {
       this.#retry = undefined;
       void this.#listen();
     }, this.#pause).unref();
+  }
+
+  #missedAll(): void {
+    for (const queue of [...this.#queues.keys()]) this.#missed(queue);
   }
 
   #missed(queue: string): void {

@@ -1,0 +1,158 @@
+import { execFileSync } from 'node:child_process';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CroreError } from '../../../dist/index.js';
+import { open } from '../../../dist/index.js';
+import { openStore } from '../../../dist/store/open.js';
+import { FORMAT } from '../../../dist/store/postgres/migration.js';
+import { migrateSchema } from '../../../dist/store/schema.js';
+import { Line } from '../../cli/support/crore.js';
+import { newJob } from '../../support/jobs.js';
+import { createRole, PostgresServer } from '../../support/postgres.js';
+import { until } from '../../support/wait.js';
+
+const timeout = 5_000;
+
+describe('the schema of a store on PostgreSQL', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await PostgresServer.start();
+    await createRole(server.url, 'app');
+  });
+  afterAll(() => server.stop());
+
+  const urlOf = (schema: string, role = 'crore') =>
+    `postgres://${role}@127.0.0.1:${server.port}/postgres?schema=${schema}`;
+  const line = (schema: string) => new Line(urlOf(schema));
+  const psql = (sql: string) => {
+    const args = ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'crore'];
+    return execFileSync('psql', [...args, 'postgres'], { input: sql, encoding: 'utf8', stdio: 'pipe' });
+  };
+  const refused = (url: string) =>
+    openStore(url, { timeout }).then(
+      () => expect.unreachable(`${url} was opened`),
+      (error: CroreError) => error,
+    );
+  const relations = async (schema: string) =>
+    (await server.client`select relname from pg_class where relnamespace = to_regnamespace(${schema})`).length;
+  const formatOf = async (schema: string) =>
+    (await server.client`select version from ${server.client(schema)}.crore_format`).map((row) => row.version);
+  /** What the first format was: no table for jobs of transactions, and functions with other names. */
+  const downgrade = async (schema: string) => {
+    const { client } = server;
+    await client.unsafe(`drop table ${schema}.incoming cascade; update ${schema}.crore_format set version = 1`);
+    await client.unsafe(`do $$ declare f record; begin
+      for f in select oid::regprocedure as name, proname from pg_proc where pronamespace = '${schema}'::regnamespace and proname ~ '_f[0-9]+$' loop
+        execute 'alter function ' || f.name || ' rename to ' || quote_ident(regexp_replace(f.proname, '_f[0-9]+$', ''));
+      end loop;
+    end $$`);
+  };
+
+  it('is created by psql from what the command prints, and used by a role that may create nothing', async () => {
+    const { out, code } = await line('printed').run(['schema', 'print', '--role', 'app']);
+    expect(code).toBe(0);
+    psql(out);
+    const crore = await open(urlOf('printed', 'app'), { onError: (error) => expect.unreachable(error.message) });
+    const queue = crore.queue<string>('mails');
+    queue.work(async ({ payload }) => `sent to ${payload}`);
+    expect(await (await queue.add('ada')).finished()).toBe('sent to ada');
+    const app = postgres(urlOf('printed', 'app').replace(/\?.*/, ''), { max: 1 });
+    const job = await app.begin(async (transaction) => {
+      await transaction`select printed.add('mails', '"bob"')`;
+      return queue.addIn(transaction, 'cleo');
+    });
+    expect(await job.finished()).toBe('sent to cleo');
+    await until('the job of the function is done', async () => (await queue.count()).done === 3);
+    await expect(app.unsafe('create table printed.mine (n int)')).rejects.toMatchObject({ code: '42501' });
+    await app.end();
+    await crore.close();
+    expect(() => psql(out)).toThrow(/already contains/);
+  });
+
+  it('is created once by the command, and left alone then', async () => {
+    const command = line('commanded');
+    expect(await command.json('schema', 'migrate')).toEqual([{ outcome: 'created', from: 0, to: FORMAT }]);
+    expect(await refused(urlOf('commanded', 'app'))).toMatchObject({ code: 'STORE_READONLY', message: /USAGE/ });
+    expect(await command.json('schema', 'migrate', '--role', 'app')).toEqual([
+      { outcome: 'unchanged', from: FORMAT, to: FORMAT },
+    ]);
+    const store = await openStore(urlOf('commanded', 'app'), { timeout });
+    expect(await store.add('q', [newJob('a')])).toEqual([{ outcome: 'created' }]);
+    await store.close();
+  });
+
+  it('is migrated from an older format, with its jobs', async () => {
+    const before = await openStore(urlOf('older'), { timeout });
+    await before.add('q', [newJob('a')]);
+    await before.close();
+    await downgrade('older');
+    await server.client.unsafe('grant usage on schema older to app; grant select on older.crore_format to app');
+    const poor = await refused(urlOf('older', 'app'));
+    expect(poor).toMatchObject({ code: 'STORE_READONLY', message: /no CREATE privilege.*crore schema migrate/ });
+    // A call that is under way ends first.
+    const holder = postgres(server.url, { max: 1 });
+    const migrating = await holder.begin(async (transaction) => {
+      await transaction`select 1 from older.queues`;
+      const [answer] = [line('older').json('schema', 'migrate')];
+      await until('the migration waits', async () => {
+        return (
+          (await server.client`select 1 from pg_locks where not granted and mode = 'AccessExclusiveLock'`).length > 0
+        );
+      });
+      expect(await formatOf('older')).toEqual([1]);
+      return { answer };
+    });
+    await holder.end();
+    expect(await migrating.answer).toEqual([{ outcome: 'migrated', from: 1, to: FORMAT }]);
+    const after = await openStore(urlOf('older'), { timeout });
+    expect((await after.get('q', ['a']))[0]).toMatchObject({ state: 'ready' });
+    expect((await after.add('q', [newJob('b')]))[0]).toEqual({ outcome: 'created' });
+    await after.close();
+    await downgrade('older');
+    psql((await line('older').run(['schema', 'print', '--from', '1'])).out);
+    expect(await formatOf('older')).toEqual([FORMAT]);
+  });
+
+  it('refuses processes that are older than it from the moment of its migration, and they change nothing', async () => {
+    const old = await openStore(urlOf('upgraded'), { timeout });
+    await old.add('q', [newJob('a')]);
+    await old.join('q', 'w', { lease: 60_000, info: '{}' });
+    await server.client.unsafe(`do $$ declare f record; begin
+      for f in select oid::regprocedure as name, proname from pg_proc where pronamespace = 'upgraded'::regnamespace and proname ~ '_f[0-9]+$' loop
+        execute 'alter function ' || f.name || ' rename to ' || regexp_replace(f.proname, '_f[0-9]+$', '_f99');
+      end loop;
+    end $$; update upgraded.crore_format set version = 99`);
+    const newer = { code: 'STORE_NEWER', message: expect.stringMatching(/"upgraded".*format 99.*upgrade Crore/) };
+    await expect(old.add('q', [newJob('b')])).rejects.toMatchObject(newer);
+    await expect(old.claim({ queue: 'q', worker: 'w', lease: 60_000 }, 1)).rejects.toMatchObject(newer);
+    await expect(old.push('q', [Buffer.from('t')])).rejects.toMatchObject(newer);
+    await expect(old.sweep('q', { lease: 60_000, every: 0 })).rejects.toMatchObject(newer);
+    await old.close();
+    expect(await refused(urlOf('upgraded'))).toMatchObject(newer);
+    const command = await line('upgraded').run(['schema', 'migrate']);
+    expect([command.code, command.err]).toEqual([69, expect.stringContaining('format 99')]);
+    expect(await server.client`select id from upgraded.records`).toEqual([{ id: 'a' }]);
+  });
+
+  it('is not put among the tables of another program', async () => {
+    await server.client.unsafe('create schema foreign_one; create table foreign_one.things (n int)');
+    await expect(migrateSchema(urlOf('foreign_one'), { timeout })).rejects.toMatchObject({ code: 'STORE_CORRUPT' });
+    const { out } = await line('foreign_one').run(['schema', 'print']);
+    expect(() => psql(out)).toThrow(/already contains/);
+    expect(await relations('foreign_one')).toBe(1);
+  });
+
+  it.each([
+    [['schema', 'print', '--store', 'sqlite:jobs.db'], /sqlite:jobs.db has no schema/],
+    [['schema', 'migrate', '--store', 'redis://localhost'], /has no schema/],
+    [['schema', 'print', '--from', String(FORMAT)], /a format before/],
+    [['schema', 'print', '--from', 'old'], /--from/],
+    [['schema', 'print', '--role', ''], /--role/],
+    [['schema'], /missing command/],
+  ])('crore %j is refused', async (args, why) => {
+    const { code, err } = await line('nothing').run(args);
+    expect(code).not.toBe(0);
+    expect(err).toMatch(why);
+    expect(await relations('nothing')).toBe(0);
+  });
+});
