@@ -1,6 +1,7 @@
 import type { Engine } from '../engine/engine.js';
 import type { Backoff } from '../job/job.js';
 import type { Heartbeat } from '../worker/heartbeat/heartbeat.js';
+import type { ClaimsByQueue } from './queue-claims.js';
 
 /** The logger interface the server needs; pino has it. */
 export interface Log {
@@ -36,6 +37,7 @@ export interface LakhPolicy {
 export interface ServerContext {
   engine: Engine;
   heartbeat: Heartbeat;
+  claims: ClaimsByQueue;
   log: Log;
   limits: ServerLimits;
   lakh: LakhPolicy;

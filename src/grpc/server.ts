@@ -26,6 +26,7 @@ import { CALL_WINDOW, Connections, type Keepalive } from './http2/keepalive.js';
 import { expectPreface, type Greeting } from './http2/preface.js';
 import { authorityOf, pathOf } from './http2/request-target.js';
 import { LakhService } from './lakh/lakh-service.js';
+import { ClaimsByQueue } from './queue-claims.js';
 import { QueueSweeper } from './queue-sweeper.js';
 import { Readiness } from './readiness.js';
 import { Routes, translating } from './router.js';
@@ -109,6 +110,7 @@ export class Server {
     this.#context = {
       engine,
       heartbeat: new Heartbeat(store, setup.timeout, onError),
+      claims: new ClaimsByQueue(engine.store, log),
       log,
       limits: setup.limits,
       lakh: setup.lakh,

@@ -1,23 +1,27 @@
 import { returnLease } from '../../engine/raw-task.js';
 import type { Entry } from '../../job/job.js';
-import type { Signal, WorkerSession } from '../../store/store.js';
-import { ClaimTrigger } from '../../worker/claim-trigger.js';
+import type { Claim, Signal, WorkerSession } from '../../store/store.js';
 import { Session } from '../../worker/session.js';
 import type { ServerContext } from '../context.js';
+import type { Claimant, QueueClaims } from '../queue-claims.js';
 
 interface Hooks {
-  work: () => void;
+  /** Reserves room for the jobs of a claim: how many the worker can take now. */
+  reserve: () => number;
+  /** A claim for which room was reserved is over, and brought these. */
+  deliver: (queue: StreamQueue, entries: Entry[], reserved: number) => void;
   cancelled: (token: string) => void;
   lost: (queue: StreamQueue) => void;
   /** Called when signals may have been missed. */
   reset: (queue: StreamQueue) => void;
 }
 
-/** One queue of a worker's stream: its session, and whether it may have work. */
-export class StreamQueue {
+/** One queue of a worker's stream: its session there, for which it claims when it is its turn. */
+export class StreamQueue implements Claimant {
   #session: Session;
-  #unsubscribe = () => {};
-  readonly #trigger: ClaimTrigger;
+  #claims: QueueClaims | undefined;
+  #claiming = false;
+  #joining = false;
   #closed = false;
   #giving: Promise<unknown> = Promise.resolve();
 
@@ -29,24 +33,22 @@ export class StreamQueue {
     private readonly hooks: Hooks,
   ) {
     this.#session = this.#newSession(stream.worker);
-    this.#trigger = new ClaimTrigger(context.engine.store, () => hooks.work());
   }
 
   get session(): WorkerSession {
     return this.#session;
   }
 
-  /** Whether a claim may find something. */
-  get open(): boolean {
-    return this.#trigger.isOpen && this.#trigger.claims === 0 && !this.#closed;
-  }
-
   async join(): Promise<void> {
-    const { store } = this.context.engine;
-    await this.#session.join({ interface: 'crore.v1', since: Date.now() });
-    this.#unsubscribe();
-    this.#unsubscribe = store.subscribe(this.queue, (signal) => this.#onSignal(signal));
-    this.#trigger.wake();
+    this.#joining = true;
+    try {
+      await this.#session.join({ interface: 'crore.v1', since: Date.now() });
+    } finally {
+      this.#joining = false;
+    }
+    if (this.#closed) return;
+    if (this.#claims) this.#claims.add(this);
+    else this.#claims = this.context.claims.join(this.queue, this);
   }
 
   async rejoin(): Promise<void> {
@@ -55,17 +57,16 @@ export class StreamQueue {
     await this.join();
   }
 
-  /** Claims up to n entries; returns none when the store does not answer. */
-  async claim(n: number): Promise<Entry[]> {
-    const { engine, log } = this.context;
-    try {
-      const claim = await this.#trigger.claim(() => engine.store.claim(this.#session, n));
-      if (claim.status === 'lost' && !this.#closed) await this.rejoin();
-      return claim.entries;
-    } catch (error) {
-      log.error({ err: error, queue: this.queue }, 'jobs could not be claimed');
-      return [];
-    }
+  /** The worker may have room for more jobs. */
+  offer(): void {
+    this.#claims?.offer(this);
+  }
+
+  /** One claim at a time. */
+  claim(): Promise<Claim> | undefined {
+    if (this.#closed || this.#joining || this.#claiming) return undefined;
+    const room = this.hooks.reserve();
+    return room > 0 ? this.#claim(room) : undefined;
   }
 
   giveBack(entries: readonly Entry[]): void {
@@ -81,19 +82,32 @@ export class StreamQueue {
 
   async leave(): Promise<void> {
     this.#closed = true;
-    this.#trigger.close();
-    this.#unsubscribe();
+    await this.context.claims.leave(this.queue, this);
     await this.#giving;
     await this.#session.leave();
   }
 
-  #newSession(worker: string): Session {
-    return new Session(this.context.engine.store, this.queue, worker, this.stream.lease);
+  onSignal(signal: Signal): void {
+    if (signal.type === 'cancelled') this.hooks.cancelled(signal.token);
+    else if (signal.type === 'reset') this.hooks.reset(this);
   }
 
-  #onSignal(signal: Signal): void {
-    if (signal.type === 'work' || signal.type === 'reset') this.#trigger.wake();
-    else if (signal.type === 'cancelled') this.hooks.cancelled(signal.token);
-    if (signal.type === 'reset') this.hooks.reset(this);
+  async #claim(room: number): Promise<Claim> {
+    this.#claiming = true;
+    let entries: Entry[] = [];
+    try {
+      const session = this.#session;
+      const claim = await this.context.engine.store.claim(session, room);
+      if (claim.status === 'lost' && !this.#closed && session === this.#session) await this.rejoin();
+      entries = claim.entries;
+      return claim;
+    } finally {
+      this.#claiming = false;
+      this.hooks.deliver(this, entries, room);
+    }
+  }
+
+  #newSession(worker: string): Session {
+    return new Session(this.context.engine.store, this.queue, worker, this.stream.lease);
   }
 }

@@ -33,7 +33,7 @@ interface Held {
 
 /** A worker's stream: the worker says how many jobs it can take, and settles each with its token. */
 export class WorkStream {
-  readonly #responses = new ResponseQueue(() => this.#claim());
+  readonly #responses = new ResponseQueue(() => this.#offer());
   readonly #held = new Map<string, Held>();
   #queues: StreamQueue[] = [];
   #lease = 0;
@@ -41,7 +41,8 @@ export class WorkStream {
   #asked = 0;
   #turn = 0;
   #seenAt = performance.now();
-  #heartbeatAt = 0;
+  #renewedAt = 0;
+  #renewal: NodeJS.Timeout | undefined;
   #draining = false;
   /** The worker ended its side of the stream properly. */
   #clean = false;
@@ -62,6 +63,7 @@ export class WorkStream {
     } finally {
       signal.removeEventListener('abort', aborted);
       this.#over = true;
+      clearTimeout(this.#renewal);
       this.#responses.end();
       await this.#leave();
       this.left(this);
@@ -103,7 +105,7 @@ export class WorkStream {
     for (const note of request.progress) await this.#note(note);
     this.#credit = Math.min(MOST_CREDIT, this.#credit + request.credit);
     await this.#heartbeat(request.heartbeat);
-    this.#claim();
+    this.#offer();
   }
 
   async #open({ queues, name, lease }: WorkRequest_Open): Promise<void> {
@@ -117,6 +119,7 @@ export class WorkStream {
     const worker = Session.nameFor(base);
     this.#queues = [...new Set(queues)].map((queue) => this.#queue(queue, base, worker));
     for (const queue of this.#queues) await queue.join();
+    this.#renewedAt = performance.now();
     this.#responses.opened(worker, fromMs(this.#lease));
   }
 
@@ -124,7 +127,11 @@ export class WorkStream {
     this.context.keepSwept(queue);
     const stream = { name, worker, lease: this.#lease };
     return new StreamQueue(this.context, queue, stream, {
-      work: () => this.#claim(),
+      reserve: () => this.#reserve(),
+      deliver: (from, entries, reserved) => {
+        this.#asked -= reserved;
+        this.#deliver(from, entries);
+      },
       cancelled: (token) => {
         if (this.#held.delete(token)) this.#responses.cancelled(token);
       },
@@ -153,23 +160,22 @@ export class WorkStream {
     }
   }
 
-  /** Claims from the queues in turn; claims nothing for a worker that has sent nothing for a whole lease. */
-  #claim(): void {
-    if (this.#over || this.#draining) return;
-    if (performance.now() - this.#seenAt > this.#lease) return;
-    for (let i = 0; i < this.#queues.length; i++) {
-      const room = Math.min(this.#credit - this.#asked, this.#responses.space(this.#asked), MAX_BATCH / 2);
-      if (room <= 0) return;
-      this.#turn = (this.#turn + 1) % this.#queues.length;
-      const queue = this.#queues[this.#turn]!;
-      if (!queue.open) continue;
-      this.#asked += room;
-      void queue.claim(room).then((entries) => {
-        this.#asked -= room;
-        this.#deliver(queue, entries);
-        if (entries.length > 0 || queue.open) this.#claim();
-      });
-    }
+  /** There may be room: the queues take turns using it. */
+  #offer(): void {
+    const { length } = this.#queues;
+    if (length === 0 || this.#over || this.#draining) return;
+    this.#turn = (this.#turn + 1) % length;
+    for (let i = 0; i < length; i++) this.#queues[(this.#turn + i) % length]!.offer();
+  }
+
+  /** Room for the jobs of a claim; none for a worker that has sent nothing for a whole lease. */
+  #reserve(): number {
+    if (this.#over || this.#draining) return 0;
+    if (performance.now() - this.#seenAt > this.#lease) return 0;
+    const room = Math.min(this.#credit - this.#asked, this.#responses.space(this.#asked), MAX_BATCH / 2);
+    if (room <= 0) return 0;
+    this.#asked += room;
+    return room;
   }
 
   #deliver(queue: StreamQueue, entries: Entry[]): void {
@@ -232,16 +238,24 @@ export class WorkStream {
     await this.context.engine.store.recordProgress(held.queue.queue, held.entry.lease, { progress, log: line });
   }
 
-  /** Every message counts as a sign of life; it renews the session a few times per lease. */
+  /** Every message counts as a sign of life; it renews the sessions at once, or a quarter of a lease after the last renewal. */
   async #heartbeat(asked: boolean): Promise<void> {
-    const now = performance.now();
-    if (now - this.#heartbeatAt > this.#lease / 4) {
-      this.#heartbeatAt = now;
-      const sessions: WorkerSession[] = this.#queues.map(({ session }) => session);
-      const alive = await this.context.engine.store.heartbeat(sessions);
-      for (const [i, queue] of this.#queues.entries()) if (!alive[i]) await queue.rejoin();
-    }
+    const wait = this.#renewedAt + this.#lease / 4 - performance.now();
+    if (wait <= 0) await this.#renew();
+    else this.#renewal ??= setTimeout(() => void this.#renew().catch(() => {}), wait).unref(); // the next message tries again
     if (asked) this.#responses.heartbeat();
+  }
+
+  async #renew(): Promise<void> {
+    clearTimeout(this.#renewal);
+    this.#renewal = undefined;
+    if (this.#over) return;
+    const sessions: WorkerSession[] = this.#queues.map(({ session }) => session);
+    const alive = await this.context.engine.store.heartbeat(sessions);
+    this.#renewedAt = performance.now();
+    for (const [i, queue] of this.#queues.entries()) {
+      if (!alive[i] && !this.#over && queue.session === sessions[i]) await queue.rejoin();
+    }
   }
 
   /**

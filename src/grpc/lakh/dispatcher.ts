@@ -3,10 +3,10 @@ import { CLAIMED_TASK, returnLease, settlementOf } from '../../engine/raw-task.j
 import { newId } from '../../job/id.js';
 import type { Entry, Job, Lease } from '../../job/job.js';
 import { finish } from '../../job/transitions.js';
-import { type Claim, MAX_BATCH, SERVER_SESSION, type Signal } from '../../store/store.js';
-import { ClaimTrigger } from '../../worker/claim-trigger.js';
+import { type Claim, MAX_BATCH, SERVER_SESSION, type WorkerSession } from '../../store/store.js';
 import { LiveSession } from '../../worker/live-session.js';
 import type { ServerContext } from '../context.js';
+import type { Claimant, QueueClaims } from '../queue-claims.js';
 import { Reporter } from './reporter.js';
 
 /** A main loop that makes no turn for this long counts as hung. */
@@ -31,20 +31,24 @@ export interface JobReceiver {
   deliver(dispatcher: Dispatcher, entries: Entry[]): Entry[];
 }
 
+/** How many jobs a claim is to bring for a receiver. */
+interface Share {
+  receiver: JobReceiver;
+  room: number;
+}
+
 /**
  * Distributes the jobs of one queue to the workers that offer its name, in turn. It claims only what the workers have room for
  * right now: nothing is buffered here, so no worker blocks another and a backlog costs no memory.
  */
-export class Dispatcher {
+export class Dispatcher implements Claimant {
   /** By job id: delivered by this server, with the reservation running. */
   readonly held = new Map<string, DeliveredJob>();
   readonly reporter: Reporter;
   readonly #receivers: JobReceiver[] = [];
   readonly #session: LiveSession;
-  readonly #unsubscribe: () => void;
-  readonly #trigger: ClaimTrigger;
+  readonly #claims: QueueClaims;
   #turn = 0;
-  #scheduled = false;
   #stopped = false;
   /** Whether the latest jobs had reservations; assumed at first, because such workers must not be flooded. */
   #reserved = true;
@@ -54,14 +58,13 @@ export class Dispatcher {
     readonly queue: string,
   ) {
     this.reporter = new Reporter(context.engine, queue, context.log);
-    this.#trigger = new ClaimTrigger(context.engine.store, () => this.pump());
     this.#session = this.#open();
-    this.#unsubscribe = context.engine.store.subscribe(queue, (signal) => this.#onSignal(signal));
+    this.#claims = context.claims.join(queue, this);
   }
 
   /** As far as is known, there is nothing to claim. */
   get dry(): boolean {
-    return this.#trigger.dry;
+    return this.#claims.dry;
   }
 
   get idle(): boolean {
@@ -70,7 +73,7 @@ export class Dispatcher {
 
   add(receiver: JobReceiver): void {
     this.#receivers.push(receiver);
-    this.wake();
+    this.#wake();
   }
 
   remove(receiver: JobReceiver): void {
@@ -78,30 +81,20 @@ export class Dispatcher {
     if (at >= 0) this.#receivers.splice(at, 1);
   }
 
-  wake(): void {
-    this.#trigger.wake();
-  }
-
-  /** Called when there may be room; checked once per turn of the event loop. */
+  /** Called when there may be room. */
   pump(): void {
-    if (this.#scheduled || this.#stopped) return;
-    this.#scheduled = true;
-    setImmediate(() => {
-      this.#scheduled = false;
-      this.#claim();
-    });
+    this.#claims.offer(this);
   }
 
   /** Delivers nothing more. */
   stop(): void {
     this.#stopped = true;
-    this.#trigger.close();
-    this.#unsubscribe();
+    void this.context.claims.leave(this.queue, this);
   }
 
   async close(): Promise<void> {
     this.stop();
-    await this.#trigger.settled();
+    await this.context.claims.leave(this.queue, this);
     await this.reporter.flushed();
     await this.#session.leave();
   }
@@ -130,45 +123,43 @@ export class Dispatcher {
       lease,
       heartbeatMs: heartbeatEvery,
       hung: HUNG,
-      joined: () => this.wake(),
+      joined: () => this.#wake(),
       lost: ({ worker }, why) => log.warn({ queue, worker, why }, 'the session of this server was lost'),
       late: () => {},
       failed: (error) => log.error({ err: error, queue }, 'the queue could not be joined'),
     });
   }
 
-  #onSignal(signal: Signal): void {
-    if (signal.type === 'work' || signal.type === 'reset') this.wake();
+  #wake(): void {
+    if (this.#stopped) return;
+    this.pump();
+    this.#claims.wake();
   }
 
-  #claim(): void {
+  claim(): Promise<Claim> | undefined {
     const session = this.#session.current;
-    if (!session || this.#stopped || !this.#trigger.isOpen) return;
+    if (!session || this.#stopped) return undefined;
     const shares = this.#shares();
     const n = shares.reduce((sum, share) => sum + share.room, 0);
-    if (n === 0) return;
+    return n === 0 ? undefined : this.#claimFor(session, shares, n);
+  }
+
+  async #claimFor(session: WorkerSession, shares: Share[], n: number): Promise<Claim> {
     for (const { receiver, room } of shares) receiver.asked += room;
-    const over = () => {
+    let claim: Claim;
+    try {
+      claim = await this.context.engine.store.claim(session, n);
+    } finally {
       for (const { receiver, room } of shares) receiver.asked -= room;
-    };
-    this.#trigger
-      .claim(() => this.context.engine.store.claim(session, n))
-      .then(
-        (claim) => {
-          over();
-          if (claim.status === 'lost') this.#session.lose(session, 'its session is gone');
-          else this.#take(claim, shares);
-        },
-        (error) => {
-          over();
-          this.context.log.error({ err: error, queue: this.queue }, 'jobs could not be claimed');
-        },
-      );
+    }
+    if (claim.status === 'lost') this.#session.lose(session, 'its session is gone');
+    else this.#take(claim, shares);
+    return claim;
   }
 
   /** Which receivers have room for how many, starting with the one that has waited longest. */
-  #shares(): { receiver: JobReceiver; room: number }[] {
-    const shares: { receiver: JobReceiver; room: number }[] = [];
+  #shares(): Share[] {
+    const shares: Share[] = [];
     let left = MOST;
     const { length } = this.#receivers;
     for (let i = 0; i < length && left > 0; i++) {
@@ -182,16 +173,14 @@ export class Dispatcher {
     return shares;
   }
 
-  #take({ entries }: Claim, shares: { receiver: JobReceiver; room: number }[]): void {
-    if (entries.length > 0) {
-      this.#reserved = entries.some(({ job }) => job !== undefined && job.spec.reservation > 0);
-      this.#deal(entries, shares);
-    }
-    if (!this.#trigger.dry) this.pump();
+  #take({ entries }: Claim, shares: Share[]): void {
+    if (entries.length === 0) return;
+    this.#reserved = entries.some(({ job }) => job !== undefined && job.spec.reservation > 0);
+    this.#deal(entries, shares);
   }
 
   /** Deals one entry to each receiver, round after round, while there is room. */
-  #deal(entries: Entry[], shares: { receiver: JobReceiver; room: number }[]): void {
+  #deal(entries: Entry[], shares: Share[]): void {
     const hands = shares.map(({ receiver, room }) => ({ receiver, room, dealt: [] as Entry[] }));
     let open = hands;
     let at = 0;
