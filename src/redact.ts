@@ -2,6 +2,8 @@ const IN_TEXT = /(\w:\/\/)([^\s:@/]*:)?\S*@/g;
 const PARAMETER = /\b(\w*(?:password|token|auth|secret))=[^&\s'"]*/gi;
 /** A URL up to its last `@`; scheme and user may be shown. File URLs contain no passwords. */
 const LOGIN = /^(?!sqlite:(?!\/\/[^/]*@))([a-z][\w+.-]*(?::\/{0,3}|\/\/))?([^\s:@/]*:)?.+@/is;
+/** PostgreSQL with a user only: the password is elsewhere, or not needed. */
+const USER_ONLY = /^postgres(?:ql)?:\/\/[\w.%-]+@[^@]*$/i;
 /** No `@`, and the host is followed by something that is not a port: possibly a misplaced password. */
 const MISPLACED = /^(?!sqlite:)([a-z][\w+.-]*:\/{0,3}[^\s:@/?,[]*:)(?!\d{1,5}(?:[,/?]|$))[^/?@]+/i;
 
@@ -17,6 +19,7 @@ export function redact(text: string): string {
 
 /** The same for a text that should be a single URL, possibly a malformed one. */
 export function redactUrl(url: string): string {
+  if (USER_ONLY.test(url)) return url.replace(PARAMETER, '$1=***');
   if (LOGIN.test(url))
     return url.replace(LOGIN, (_all, scheme = '', user = '') => `${scheme}${user}***@`).replace(PARAMETER, '$1=***');
   return url.replace(MISPLACED, '$1***').replace(PARAMETER, '$1=***');

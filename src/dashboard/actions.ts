@@ -4,7 +4,9 @@ import { resolveLimits } from '../engine/input/limits.js';
 import { checkMove, moveError } from '../engine/queue/move.js';
 import { extraJob } from '../engine/schedules/schedules.js';
 import { CroreError } from '../errors.js';
-import { isWaiting } from '../job/job.js';
+import { isWaiting, type JobRef } from '../job/job.js';
+import { Batch } from '../queue/batch.js';
+import { cancelTree, removeTree } from '../queue/tree.js';
 import type { Action, ActionResult } from './api.js';
 
 /** Jobs in one request. */
@@ -20,13 +22,22 @@ export async function act(engine: Engine, asked: unknown, by: string): Promise<A
     case 'rerun':
       return changed(await store.rerun(checkName(action.queue, 'queue name'), idsOf(action.ids), ENDED, by));
     case 'run-now':
-      return runNow(engine, checkName(action.queue, 'queue name'), idsOf(action.ids));
+      return runNow(engine, checkName(action.queue, 'queue name'), idsOf(action.ids), by);
     case 'cancel':
       return changed(await store.cancel(checkName(action.queue, 'queue name'), idsOf(action.ids), by));
     case 'remove':
       return changed(await store.remove(checkName(action.queue, 'queue name'), idsOf(action.ids)));
     case 'move':
-      return moveJobs(engine, checkName(action.queue, 'queue name'), idsOf(action.ids), action.to);
+      return moveJobs(engine, checkName(action.queue, 'queue name'), idsOf(action.ids), action.to, by);
+    case 'cancel-tree':
+      return { changed: await cancelTree({ engine }, refOf(action), by) };
+    case 'remove-tree':
+      return { changed: await removeTree({ engine }, refOf(action), by) };
+    case 'close-batch':
+      await batchOf(engine, action).close();
+      return { changed: 1 };
+    case 'cancel-members':
+      return { changed: await batchOf(engine, action).cancelMembers({ by }) };
     case 'pause':
     case 'resume':
       await store.configure(checkName(action.queue, 'queue name'), { paused: action.action === 'pause' });
@@ -54,6 +65,15 @@ function checkAction(asked: unknown): Action {
   return asked as Action;
 }
 
+function refOf({ queue, id }: { queue: string; id: string }): JobRef {
+  return { queue: checkName(queue, 'queue name'), id: checkName(id, 'job id') };
+}
+
+function batchOf(engine: Engine, action: { queue: string; id: string }): Batch {
+  const { queue, id } = refOf(action);
+  return new Batch({ engine, name: queue }, id);
+}
+
 function idsOf(ids: unknown): string[] {
   if (!Array.isArray(ids) || ids.length === 0 || ids.length > MOST_IDS)
     throw new CroreError('BAD_OPTION', `ids must be a list of 1 to ${MOST_IDS} job ids`);
@@ -64,15 +84,21 @@ function changed(applied: readonly boolean[]): ActionResult {
   return { changed: applied.filter(Boolean).length };
 }
 
-async function runNow({ store }: Engine, queue: string, ids: readonly string[]): Promise<ActionResult> {
-  const found = await Promise.all(ids.map((id) => store.update(queue, id, { delay: 0 })));
+async function runNow({ store }: Engine, queue: string, ids: readonly string[], by: string): Promise<ActionResult> {
+  const found = await Promise.all(ids.map((id) => store.update(queue, id, { delay: 0, by })));
   return changed(found.map((state) => state !== undefined && isWaiting(state)));
 }
 
 /** A single job that cannot move is an error that says why. */
-async function moveJobs({ store }: Engine, queue: string, ids: readonly string[], to: unknown): Promise<ActionResult> {
+async function moveJobs(
+  { store }: Engine,
+  queue: string,
+  ids: readonly string[],
+  to: unknown,
+  by: string,
+): Promise<ActionResult> {
   const target = checkMove(queue, to);
-  const outcomes = await store.move(queue, ids, target);
+  const outcomes = await store.move(queue, ids, target, by);
   const [first] = outcomes;
   if (ids.length === 1 && first !== 'moved') throw moveError(queue, ids[0]!, target, first!);
   return changed(outcomes.map((outcome) => outcome === 'moved'));

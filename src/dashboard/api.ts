@@ -133,7 +133,8 @@ export interface JobRow {
   id: string;
   state: State;
   attempt: number;
-  maxAttempts: number;
+  /** Absent if there is no limit. */
+  maxAttempts?: number;
   crashes: number;
   priority: number;
   group?: string;
@@ -180,15 +181,17 @@ export interface JobView extends Omit<JobRow, 'payload'> {
   /** When the lease of an active job ends unless it is renewed, and when its reservation ends. */
   leaseUntil?: number;
   reservedUntil?: number;
+  /** When it is no longer retried. */
+  retryUntil?: number;
   /** What it waits or waited for; at most a hundred. */
   needs: (JobReference & { on: 'success' | 'finished' })[];
   needsTotal: number;
   /** What waits for it; at most a hundred. */
   dependents: JobReference[];
   dependentsTotal: number;
-  /** The children it waits, or has waited, for; at most a hundred. */
-  children: (JobReference & { on: 'success' | 'finished' })[];
-  childrenTotal: number;
+  /** Its children, theirs below each, and so on; at most two hundred. */
+  tree: (JobReference & { on: 'success' | 'finished'; depth: number })[];
+  treeCut: boolean;
   /** The job that it is a child of, and the batch of which it is a member. */
   parent?: JobReference;
   memberOf?: JobReference;
@@ -410,6 +413,7 @@ export interface RingView {
 export type Action =
   | { action: 'retry' | 'rerun' | 'run-now' | 'cancel' | 'remove'; queue: string; ids: string[] }
   | { action: 'move'; queue: string; ids: string[]; to: string }
+  | { action: 'cancel-tree' | 'remove-tree' | 'close-batch' | 'cancel-members'; queue: string; id: string }
   | { action: 'pause' | 'resume' | 'obliterate'; queue: string }
   | { action: 'limits'; queue: string; limits: QueueLimits }
   | { action: 'run-schedule' | 'remove-schedule'; name: string }

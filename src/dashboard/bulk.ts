@@ -35,7 +35,7 @@ export async function bulkTask(engine: Engine, asked: unknown, by: string): Prom
     to?: string;
   };
   checkOneOf(action, 'action', ['count', 'retry', 'cancel', 'remove', 'move']);
-  const act = action === 'move' ? moving(engine, checkName(queue, 'queue name'), to) : actOf(engine, action, by);
+  const act = action === 'move' ? moving(engine, checkName(queue, 'queue name'), to, by) : actOf(engine, action, by);
   if (group !== undefined) {
     checkOneOf(action, 'action', ['count', 'retry', 'remove']);
     const key = checkName(group, 'group');
@@ -47,9 +47,9 @@ export async function bulkTask(engine: Engine, asked: unknown, by: string): Prom
   return { queues: [checkName(queue, 'queue name')], filter: filterOf(filter!, STATES[action]), act };
 }
 
-function moving({ store }: Engine, queue: string, to: unknown): Task['act'] {
+function moving({ store }: Engine, queue: string, to: unknown, by: string): Task['act'] {
   const target = checkMove(queue, to);
-  return async (from, ids) => (await store.move(from, ids, target)).map((outcome) => outcome === 'moved');
+  return async (from, ids) => (await store.move(from, ids, target, by)).map((outcome) => outcome === 'moved');
 }
 
 function actOf({ store }: Engine, action: BulkAction['action'], by: string): Task['act'] {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DescEnum, DescField, DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { ScalarType } from '@bufbuild/protobuf';
+import { checkNumbers } from '../engine/input/payload.js';
 import { CroreError } from '../errors.js';
 import { milliseconds } from '../job/duration.js';
 
@@ -64,7 +65,8 @@ function mapField(field: DescField, value: JsonValue, map: MapField): JsonValue 
 }
 
 function readField(field: DescField, value: JsonValue): JsonValue {
-  if (JSON_TEXTS.has(`${field.parent.typeName}.${field.name}`)) return textOf(exact(value, field.name), field.name);
+  if (JSON_TEXTS.has(`${field.parent.typeName}.${field.name}`))
+    return textOf(checkNumbers(value, field.name), field.name);
   if (field.enum) return readEnum(field.enum, value);
   if (!field.message) return value;
   if (field.message.typeName === BODY) return readBody(value, field.name);
@@ -85,7 +87,7 @@ function writeField(field: DescField, value: JsonValue, raw: (text: string) => s
 function readBody(value: JsonValue, name: string): JsonValue {
   if (isObject(value) && Object.keys(value).length === 1 && typeof value[BYTES] === 'string')
     return { data: value[BYTES] };
-  return { json: textOf(exact(value, name), name) };
+  return { json: textOf(checkNumbers(value, name), name) };
 }
 
 function textOf(value: JsonValue, what: string): string {
@@ -109,20 +111,6 @@ function writeJson(text: JsonValue, raw: (text: string) => string): JsonValue {
   } catch {
     return text;
   }
-}
-
-/** A number that JavaScript cannot hold would be changed silently. */
-function exact(value: JsonValue, what: string): JsonValue {
-  const walk: JsonValue[] = [value];
-  for (let one = walk.pop(); one !== undefined; one = walk.pop()) {
-    if (typeof one === 'number' && (!Number.isFinite(one) || (Number.isInteger(one) && !Number.isSafeInteger(one))))
-      throw new CroreError(
-        'BAD_PAYLOAD',
-        `${what}: number ${one} is too large to be kept exactly: send it as a string`,
-      );
-    if (typeof one === 'object' && one !== null) for (const part of Object.values(one)) walk.push(part as JsonValue);
-  }
-  return value;
 }
 
 function readEnum(type: DescEnum, value: JsonValue): JsonValue {

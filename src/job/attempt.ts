@@ -22,12 +22,16 @@ export interface Attempt {
   error?: AttemptError;
 }
 
+export const MANUAL_ACTIONS = ['retried', 'cancelled', 'changed', 'moved'] as const;
+
 /** Something a person did to a job. */
 export interface ManualAction {
-  action: 'retried' | 'cancelled';
+  action: (typeof MANUAL_ACTIONS)[number];
   at: number;
   /** Who, in a few words, as given by the interface that was used. */
   by: string;
+  /** What was changed, or the queue that it was moved from. */
+  detail?: string;
 }
 
 /** Characters kept of each part of an error. */
@@ -102,8 +106,9 @@ export function writeAttempt(attempt: Attempt): string {
 }
 
 /** The same for an action. */
-export function writeAction(action: ManualAction['action'], at: number, by: string): string {
-  return `${JSON.stringify({ action, at, by: cut(by.toWellFormed(), MOST.name) })}\n`;
+export function writeAction(action: ManualAction['action'], at: number, by: string, detail?: string): string {
+  const known = detail === undefined ? {} : { detail: cut(detail.toWellFormed(), MOST.message) };
+  return `${JSON.stringify({ action, at, by: cut(by.toWellFormed(), MOST.name), ...known })}\n`;
 }
 
 /** Reads a history, oldest attempt first; its beginning may have been cut off within a line. */

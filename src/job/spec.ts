@@ -28,6 +28,14 @@ export const NAMED_SPEC: Spec = Object.freeze({ ...DEFAULT_SPEC, idWindow: DONE.
 const FORGETFUL = '-';
 const NAMED = '=';
 
+/** What `attempts` is at most; with `retryFor` alone it stands for no limit. */
+export const MOST_ATTEMPTS = 1_000_000;
+
+/** `3 of 5`, or `3` if there is no limit. */
+export function attemptText(attempt: number, attempts: number): string {
+  return attempts >= MOST_ATTEMPTS ? String(attempt) : `${attempt} of ${attempts}`;
+}
+
 /** The shared object for a spec with the same options, if there is one. */
 export function sharedSpec(spec: Spec): Spec {
   const { attempts, backoff, reservation, expires, retryFor, keep, headers, group, unique, needs, raw, idWindow } =

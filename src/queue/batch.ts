@@ -27,16 +27,18 @@ interface Adder<T, H> {
   addMany(items: readonly AddManyItem<T>[]): Promise<H[]>;
 }
 
+type BatchSetup = Pick<QueueSetup, 'engine' | 'name'> & Partial<Pick<QueueSetup, 'codec'>>;
+
 /** How many members to cancel at once. */
 const PAGE = 500;
 
 /** Jobs that belong together, and the job that runs when they have ended: it stands for the batch, and has its id. */
 export class Batch<T = unknown, R = unknown> implements JobRef {
   readonly queue: string;
-  readonly #setup: QueueSetup;
+  readonly #setup: BatchSetup;
 
   constructor(
-    setup: QueueSetup,
+    setup: BatchSetup,
     readonly id: string,
   ) {
     this.#setup = setup;

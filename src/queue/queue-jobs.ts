@@ -90,14 +90,16 @@ export async function updateJob<T>(
   { engine, name, schema, codec, maxPayload }: QueueSetup,
   id: string,
   changes: UpdateOptions & { payload?: T },
+  options: Pick<BulkOptions, 'by'>,
 ): Promise<void> {
+  checkOptions(options, ['by'], 'update');
   checkOptions(changes, ['payload', 'priority', 'delay', 'at'], 'update');
-  const { payload, ...options } = changes;
+  const { payload, ...asked } = changes;
   const what = `payload for queue '${name}'`;
   if (schema && 'payload' in changes) await validate(schema, payload, what);
   const body = 'payload' in changes ? encodeValue(payload, what, maxPayload, codec) : undefined;
-  const resolved = resolveChanges(body, options);
-  const found = await engine.store.update(name, checkName(id, 'job id'), resolved);
+  const resolved = resolveChanges(body, asked);
+  const found = await engine.store.update(name, checkName(id, 'job id'), { ...resolved, by: options.by });
   if (found === undefined) throw new CroreError('NOT_FOUND', `there is no job '${id}' in queue '${name}'`);
   if (!isWaiting(found))
     throw new CroreError('JOB_STARTED', `job '${id}' of queue '${name}' is ${found}: it can no longer be changed`);
@@ -123,10 +125,11 @@ export async function moveJobs(
   const { engine, name } = queue;
   const target = checkMove(name, to);
   if (typeof which !== 'string') {
-    const act = async (ids: string[]) => (await engine.store.move(name, ids, target)).map((one) => one === 'moved');
+    const act = async (ids: string[]) =>
+      (await engine.store.move(name, ids, target, options.by)).map((one) => one === 'moved');
     return changeMatching(queue, which, MOVABLE, 'move', act, options);
   }
-  const [outcome] = await engine.store.move(name, [checkName(which, 'job id')], target);
+  const [outcome] = await engine.store.move(name, [checkName(which, 'job id')], target, options.by);
   if (outcome !== 'moved') throw moveError(name, which, target, outcome!);
   return undefined;
 }

@@ -197,13 +197,13 @@ export class Queue<T = unknown, R = unknown, P = T> {
    * Changes a job that has not started: its payload, priority, or time. A new priority or time moves it to the back. Rejects with
    * JOB_STARTED if it has started or ended, and with NOT_FOUND if there is no such job.
    */
-  update(id: string, changes: UpdateOptions & { payload?: T }): Promise<void> {
-    return updateJob(this.#setup, id, changes);
+  update(id: string, changes: UpdateOptions & { payload?: T }, options: Pick<BulkOptions, 'by'> = {}): Promise<void> {
+    return updateJob(this.#setup, id, changes, options);
   }
 
   /** Makes a job that is scheduled, or waits for a retry, due now. Rejects as `update` does. */
-  runNow(id: string): Promise<void> {
-    return this.update(id, { delay: 0 });
+  runNow(id: string, options: Pick<BulkOptions, 'by'> = {}): Promise<void> {
+    return this.update(id, { delay: 0 }, options);
   }
 
   /** Removes the record of an ended job; returns false when there is none. */
@@ -234,7 +234,7 @@ export class Queue<T = unknown, R = unknown, P = T> {
    * a dead one is ready there with fresh attempts. Rejects with NOT_FOUND, JOB_STARTED, JOB_LINKED (it needs other jobs, or they need it) or
    * ID_TAKEN.
    */
-  move(id: string, to: string): Promise<void>;
+  move(id: string, to: string, options?: Pick<BulkOptions, 'by'>): Promise<void>;
   /** Moves all matching jobs in steps, except those that one by one would be refused; returns how many. */
   move(filter: Filter, to: string, options?: BulkOptions): Promise<number>;
   move(which: string | Filter, to: string, options: BulkOptions = {}): Promise<unknown> {

@@ -101,7 +101,7 @@ export async function readTree(context: QueueContext, ref: JobRef): Promise<JobT
 }
 
 /** Cancels a job and its descendants, the job first, so that it does not run because they end. Returns how many. */
-export async function cancelTree(context: QueueContext, ref: JobRef, by?: string): Promise<number> {
+export async function cancelTree(context: Pick<QueueContext, 'engine'>, ref: JobRef, by?: string): Promise<number> {
   const open = (await descendants(context, ref)).filter(({ job }) => !isTerminal(job.state));
   return cancelAll(
     context,
@@ -111,7 +111,7 @@ export async function cancelTree(context: QueueContext, ref: JobRef, by?: string
 }
 
 /** Cancels a job and its descendants, and removes their records. Returns how many were removed. */
-export async function removeTree(context: QueueContext, ref: JobRef, by?: string): Promise<number> {
+export async function removeTree(context: Pick<QueueContext, 'engine'>, ref: JobRef, by?: string): Promise<number> {
   const found = (await descendants(context, ref)).map(({ job }) => job);
   await cancelAll(
     context,
@@ -125,7 +125,7 @@ export async function removeTree(context: QueueContext, ref: JobRef, by?: string
   return removed;
 }
 
-async function cancelAll(context: QueueContext, jobs: readonly JobRef[], by?: string): Promise<number> {
+async function cancelAll(context: Pick<QueueContext, 'engine'>, jobs: readonly JobRef[], by?: string): Promise<number> {
   let cancelled = 0;
   // In this order, and no two levels in one call.
   for (const { queue, id } of jobs) {
@@ -135,17 +135,20 @@ async function cancelAll(context: QueueContext, jobs: readonly JobRef[], by?: st
   return cancelled;
 }
 
-interface Found {
+export interface Descendant {
   job: Job;
   parent?: Job;
   truncated?: boolean;
 }
 
 /** The job and its descendants, level by level. A child is a job that it needs or has waited for, and that names it as its parent. */
-async function descendants(context: QueueContext, root: JobRef): Promise<Found[]> {
-  const { store } = context.engine;
+export async function descendants(
+  { engine: { store } }: Pick<QueueContext, 'engine'>,
+  root: JobRef,
+  most = MOST_IN_TREE,
+): Promise<Descendant[]> {
   const [first] = await store.get(root.queue, [root.id]);
-  const all: Found[] = first ? [{ job: first }] : [];
+  const all: Descendant[] = first ? [{ job: first }] : [];
   const seen = new Set(all.map(({ job }) => `${job.queue}\0${job.id}`));
   for (let i = 0; i < all.length; i++) {
     const one = all[i]!;
@@ -155,7 +158,7 @@ async function descendants(context: QueueContext, root: JobRef): Promise<Found[]
       for (const ids of pages(some)) {
         for (const job of await store.get(queue, ids)) {
           if (!job || !isChildOf(job, parent) || seen.has(`${queue}\0${job.id}`)) continue;
-          if (all.length >= MOST_IN_TREE) {
+          if (all.length >= most) {
             one.truncated = true;
             break;
           }

@@ -102,8 +102,9 @@ export interface Store {
   /**
    * Moves jobs to another queue. Scheduled and ready ones keep everything but their place, dead ones are ready there with their counts reset.
    * A job is in one of the two queues, or on its way, and never in both: a move that is interrupted is finished by a sweep of the first.
+   * `by`: as above.
    */
-  move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]>;
+  move(queue: string, ids: readonly string[], to: string, by?: string): Promise<MoveOutcome[]>;
   settings(queue: string): Promise<QueueSettings>;
   /** Changes the given settings; limits are replaced as a whole. */
   configure(queue: string, settings: Partial<QueueSettings>): Promise<void>;
@@ -359,6 +360,8 @@ export interface JobChanges {
   priority?: number;
   at?: number;
   delay?: number;
+  /** Who does it, for the history of the job, if it is a person. */
+  by?: string;
 }
 
 export interface Dependents {

@@ -46,6 +46,17 @@ describe('crore push', () => {
     expect((await line.run(['push', name, '--raw', broken])).out).toBe('1 pushed\n');
   });
 
+  it('refuses JSON with a number that JavaScript cannot hold, unless --text is given', async () => {
+    const { code, out, err } = await line.run(['push', name, 'good', '{"a":[{"b":12345678901234567890}]}']);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err).toMatch(/^crore: payload 2: number 1234\d+ is too large to be kept exactly: send it as a string\n$/);
+    expect((await line.run(['push', name, '1e400'])).code).toBe(2);
+    expect(await payloads()).toEqual([]);
+    await line.run(['push', name, '--text', '1e400']);
+    await line.run(['push', name, '12345678901234567890']);
+    expect(await payloads()).toEqual(['1e400', '12345678901234567890']);
+  });
+
   it('refuses a line that looks like JSON but is not, by its number, and says what was added before', async () => {
     const once = await line.run(['push', name], { input: 'a\n\n{"b":2}\n{c:3}\nd\n' });
     expect({ code: once.code, out: once.out }).toEqual({ code: 2, out: '' });

@@ -171,6 +171,12 @@ describe.each(STORES)('the pages on %s', (_name, fresh) => {
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByText('Cancelled by 127.0.0.1 in the dashboard').waitFor();
+    await crore.addTree({ queue: 'by-hand', id: 'root', payload: 1, children: [{ queue: 'by-hand', payload: 2 }] });
+    await page.goto('job?queue=by-hand&id=root');
+    await page.getByRole('button', { name: 'Cancel tree' }).click();
+    await dialog.getByText('Cancel 2 jobs of this tree?').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel tree' }).click();
+    await until('all of it is cancelled', async () => (await queue.count()).cancelled === 3);
     expect(problems).toEqual([]);
     await close();
   });

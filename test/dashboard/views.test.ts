@@ -56,8 +56,8 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
     await albums.add(null, { id: 'a' });
     await until('the parent waits', async () => (await albums.get('a'))!.state === 'blocked');
     expect(await jobOf('rel-albums', 'a')).toMatchObject({
-      children: [{ queue: 'rel-photos', id: 'a.0', state: 'ready', on: 'success' }],
-      childrenTotal: 1,
+      tree: [{ queue: 'rel-photos', id: 'a.0', state: 'ready', on: 'success', depth: 0 }],
+      treeCut: false,
       reasons: ['It waits for one child that has not ended.'],
     });
     expect(await jobOf('rel-photos', 'a.0')).toMatchObject({
@@ -70,11 +70,42 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
       batch: { open: true, total: 1, done: 0, members: [{ queue: 'rel-photos', id: 'm', state: 'ready' }] },
       reasons: expect.arrayContaining([
         expect.stringContaining('Its batch is open'),
-        '1 of 1 members of its batch have not ended.',
+        '1 of 1 members of its batch has not ended.',
       ]),
     });
     expect((await jobOf('rel-photos', 'm')).memberOf).toEqual({ queue: 'rel-owner', id: 'b', state: 'blocked' });
+    const act = async (action: string, queue: string, id: string) =>
+      (await dashboard.post('api/act', { action, queue, id })).json();
+    expect(await act('cancel-members', 'rel-owner', 'b')).toEqual({ changed: 1 });
+    expect((await batch.status()).open).toBe(true);
+    expect(await act('close-batch', 'rel-owner', 'b')).toEqual({ changed: 1 });
+    expect((await batch.status()).state).toBe('ready');
+    expect(await act('close-batch', 'rel-owner', 'none')).toMatchObject({ code: 'NOT_FOUND' });
+    expect(await act('cancel-tree', 'rel-albums', 'a')).toEqual({ changed: 2 });
+    expect((await crore.queue('rel-photos').get('a.0'))!.actions).toMatchObject([{ by: '127.0.0.1 in the dashboard' }]);
+    expect(await act('remove-tree', 'rel-albums', 'a')).toEqual({ changed: 2 });
     await worker.close();
+  });
+
+  it('a tree: what is below a job, each followed by what is below that', async () => {
+    const leaf = (id: string) => ({ queue: 'tree-leaves', id, payload: 1 });
+    const branch = {
+      queue: 'trees',
+      id: 'branch',
+      payload: 1,
+      on: 'finished' as const,
+      children: [leaf('x'), leaf('y')],
+    };
+    await dashboard.crore.addTree({ queue: 'trees', id: 'root', payload: 1, children: [branch, leaf('z')] });
+    const job = await jobOf('trees', 'root');
+    expect(job.tree.map(({ id, on, depth }) => `${id} ${on} ${depth}`)).toEqual([
+      'branch finished 0',
+      'x success 1',
+      'y success 1',
+      'z success 0',
+    ]);
+    expect(job.needs).toEqual([]);
+    expect(job.story.at(-1)!.text).toBe('Waits for other jobs');
   });
 
   it('overview: pages of queues, continued after the last name', async () => {
@@ -166,7 +197,11 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
       },
       { backoff: () => 5 },
     );
-    const handle = await queue.add({ n: 1 }, { id: 's', attempts: 2, headers: { who: 'ada' } });
+    const home = crore.queue('storied-before');
+    await home.add({ n: 1 }, { id: 's', attempts: 2, headers: { who: 'ada' }, delay: '1h' });
+    await dashboard.post('api/act', { action: 'move', queue: 'storied-before', ids: ['s'], to: 'storied' });
+    const handle = queue.handle('s');
+    await dashboard.post('api/act', { action: 'run-now', queue: 'storied', ids: ['s'] });
     await handle.finished().catch(() => {});
     await dashboard.post('api/act', { action: 'retry', queue: 'storied', ids: ['s'] });
     expect(await handle.finished()).toBe('good at last');
@@ -176,6 +211,8 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
     const told = job.story.filter(({ kind }) => kind !== 'waited').map(({ text }) => text);
     expect(told).toEqual([
       'Added',
+      'Moved from queue “storied-before” by 127.0.0.1 in the dashboard',
+      'Changed by 127.0.0.1 in the dashboard: due now',
       'Attempt 1 failed',
       'run 1',
       'Attempt 2 failed',

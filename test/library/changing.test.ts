@@ -18,11 +18,15 @@ describe.each(ALL_STORES)('changing jobs on %s', (_name, fresh) => {
   it('gives the handler the new payload, and runs a scheduled job now', async () => {
     const queue = crore.queue<{ to: string }, string>('drafts');
     const job = await queue.add({ to: 'ada' }, { delay: '1h' });
-    await queue.update(job.id, { payload: { to: 'bob' } });
+    await queue.update(job.id, { payload: { to: 'bob' } }, { by: 'ada' });
     const worker = queue.work(async ({ payload }) => payload.to);
     await worker.ready();
-    await queue.runNow(job.id);
+    await queue.runNow(job.id, { by: 'eve' });
     expect(await job.finished()).toBe('bob');
+    expect((await job.get())!.actions).toMatchObject([
+      { action: 'changed', by: 'ada', detail: 'payload' },
+      { action: 'changed', by: 'eve', detail: 'due now' },
+    ]);
     await worker.close();
   });
 
@@ -66,6 +70,7 @@ describe.each(ALL_STORES)('changing jobs on %s', (_name, fresh) => {
       [null, 'update must be an object'],
     ];
     for (const [changes, message] of wrong) await expect(queue.update('x', changes as never)).rejects.toThrow(message);
+    await expect(queue.update('x', { priority: 1 }, { who: 'ada' } as never)).rejects.toThrow("unknown option 'who'");
     await expect(queue.update('', { priority: 1 })).rejects.toMatchObject({ code: 'BAD_NAME' });
   });
 });

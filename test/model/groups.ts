@@ -28,8 +28,7 @@ export class Groups<J extends Job> {
     const { concurrency, rate } = this.limits;
     let most = concurrency === undefined ? n : Math.min(n, concurrency - held);
     if (!rate) return { most: Math.max(0, most) };
-    if (this.#isOver(this.#window, rate.per))
-      this.#window = { opened: this.clock(), started: 0 };
+    if (this.#isOver(this.#window, rate.per)) this.#window = { opened: this.clock(), started: 0 };
     const left = rate.count - this.#window.started;
     const opens = left <= most ? this.#window.opened + rate.per : undefined;
     most = Math.min(most, left);

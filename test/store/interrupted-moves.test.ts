@@ -35,7 +35,7 @@ describe('a move that is interrupted, on Redis', () => {
     const [from, to] = [`from-${queues}`, `to-${queues}`];
     for (const queue of [from, to]) await store.join(queue, 'w', { lease: 100_000, info: '' });
     await store.add(from, [newJob('a'), newJob('b', { delay: 5_000 })]);
-    const taken = await run('move_out', from, [to, 'nonce', 'a', '', 'b', '']);
+    const taken = await run('move_out', from, [to, 'nonce', '', 'a', '', 'b', '']);
     return { from, to, messages: [taken[1]!, taken[3]!] };
   };
   const claimed = async (queue: string) => (await store.claim({ queue, worker: 'w', lease: 100_000 }, 9)).entries;

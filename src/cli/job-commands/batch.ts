@@ -2,6 +2,7 @@ import { checkName, checkOneOf } from '../../engine/input/check.js';
 import { action, answer, type CommandSession, type StoreOptions, subcommand, withStore } from '../action.js';
 import { printable } from '../output.js';
 import { program } from '../program.js';
+import { byUser } from './job-actions.js';
 import { argumentBytes, readPayload, readText } from './job-options.js';
 import { colourOf, countFields } from './job-view.js';
 
@@ -118,7 +119,8 @@ async function cancel(
 ): Promise<number> {
   const batch = crore.queue(queue).batch(id);
   await batch.status();
-  const cancelled = options.members ? await batch.cancelMembers() : await batch.cancel();
+  const by = byUser();
+  const cancelled = options.members ? await batch.cancelMembers({ by }) : await batch.cancel({ by });
   out.say({ queue, id, cancelled }, `${cancelled} cancelled`);
   return 0;
 }

@@ -48,7 +48,7 @@ export const RERUN: Verb = {
 export const RUN_NOW: Verb = {
   done: 'due now',
   refusal: 'it has started or ended',
-  act: (queue, id) => ifWaiting(queue.runNow(id)),
+  act: (queue, id) => ifWaiting(queue.runNow(id, { by: byUser() })),
 };
 
 /** False for a job that is missing or no longer waits, which is told with its state. */

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Command } from 'commander';
 import { checkName } from '../../engine/input/check.js';
+import { checkNumbers } from '../../engine/input/payload.js';
 import { CroreError } from '../../errors.js';
 import type { ScheduledJobOptions } from '../../index.js';
 import { duration, whole } from '../option-values.js';
@@ -42,7 +43,7 @@ export function readPayload(bytes: Buffer, what: string): unknown {
     const why = printable(jsonError(value));
     throw new CroreError('BAD_PAYLOAD', `${what} looks like JSON but is not: ${why}; --text queues it as text`);
   }
-  return value;
+  return value instanceof Uint8Array ? value : checkNumbers(value, what);
 }
 
 function jsonError(text: string): string {

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { BatchCounts, JobRef, JobView, State } from '../../index.js';
+import { attemptText } from '../../job/spec.js';
 import { type Colour, isoTime, type Output, printable } from '../output.js';
 import { attemptObject, showAttempts } from './attempt-view.js';
 
@@ -57,7 +58,7 @@ export function showJob(out: Output, job: AnyJob): void {
     ['payload', value(job.payload)],
     ['result', value(job.result)],
     ['error', value(job.error)],
-    ['attempt', `${job.attempt} of ${job.maxAttempts}`],
+    ['attempt', attemptText(job.attempt, job.maxAttempts)],
     ['crashes', job.crashes > 0 ? String(job.crashes) : undefined],
     ['priority', job.priority === 0 ? undefined : String(job.priority)],
     ['created', moment(job.createdAt)],
@@ -75,7 +76,10 @@ export function showJob(out: Output, job: AnyJob): void {
     ...(job.log ?? []).map((line) => ['log', printable(line, 2_000)] as const),
   ]);
   showAttempts(out, job.attempts);
-  for (const { action, at, by } of job.actions) out.write(`${action} by ${printable(by)} ${isoTime(at)}`);
+  for (const { action, at, by, detail } of job.actions) {
+    const what = detail === undefined ? '' : `${action === 'moved' ? ' from' : ':'} ${printable(detail)}`;
+    out.write(`${action}${what} by ${printable(by)} ${isoTime(at)}`);
+  }
 }
 
 /** The counts of a batch, for people. */
@@ -100,7 +104,7 @@ export function jobTable(out: Output): (jobs: readonly AnyJob[]) => void {
     [
       { title: 'id', of: (job) => printable(job.id), keep: true },
       { title: 'state', of: (job) => job.state, colour: (job) => colourOf(job.state) },
-      { title: 'attempt', of: (job) => `${job.attempt}/${job.maxAttempts}` },
+      { title: 'attempt', of: (job) => attemptText(job.attempt, job.maxAttempts).replace(' of ', '/') },
       { title: 'time', of: (job) => isoTime(job.finishedAt ?? job.startedAt ?? job.runAt ?? job.createdAt) },
       { title: 'payload', of: (job) => shown(job.payload, 60) },
       { title: 'error', of: (job) => printable(job.error ?? '', 120) },

@@ -16,7 +16,7 @@ import type {
   UniqueMode,
   UniqueScope,
 } from '../../job/job.js';
-import { DEFAULT_SPEC, NAMED_SPEC, sharedSpec } from '../../job/spec.js';
+import { DEFAULT_SPEC, MOST_ATTEMPTS, NAMED_SPEC, sharedSpec } from '../../job/spec.js';
 import type { JobChanges } from '../../store/store.js';
 import { checkInteger, checkName, checkOneOf, checkOptions, describe } from './check.js';
 
@@ -116,7 +116,6 @@ const KNOWN = [
   'parent',
 ] as const;
 const HEADER_LIMIT = 16_384;
-const MOST_ATTEMPTS = 1_000_000;
 const HIGHEST_PRIORITY = 1_000_000;
 
 /** Builds a job for the store from an encoded payload. `now` is the store's clock. */

@@ -57,3 +57,17 @@ function accept<T>(result: StandardSchemaV1.Result<T>, what: string): T {
   });
   throw new CroreError('BAD_PAYLOAD', `${what} does not match the schema: ${words.join('; ')}`);
 }
+
+/** Refuses JSON with a number that JavaScript cannot hold: it would be changed silently. */
+export function checkNumbers<T>(value: T, what: string): T {
+  const walk: unknown[] = [value];
+  for (let one = walk.pop(); one !== undefined; one = walk.pop()) {
+    if (typeof one === 'number' && (!Number.isFinite(one) || (Number.isInteger(one) && !Number.isSafeInteger(one))))
+      throw new CroreError(
+        'BAD_PAYLOAD',
+        `${what}: number ${one} is too large to be kept exactly: send it as a string`,
+      );
+    if (typeof one === 'object' && one !== null) for (const part of Object.values(one)) walk.push(part);
+  }
+  return value;
+}

@@ -1,5 +1,6 @@
 import { CroreError } from '../../errors.js';
 import type { Spec } from '../../job/job.js';
+import { attemptText } from '../../job/spec.js';
 import type { Settlement } from '../../store/store.js';
 
 /** The logger of an application: that of pino has this shape, and `console` comes close. */
@@ -103,7 +104,7 @@ function subject({ queue, id }: FailedAttempt): string {
 
 function counted({ attempt, maxAttempts, error, next }: FailedAttempt): string {
   if (typeof next !== 'number') return `after ${attempt === 1 ? '1 attempt' : `${attempt} attempts`}: ${error}`;
-  return `(attempt ${attempt} of ${maxAttempts}, next in ${spoken(next)}): ${error}`;
+  return `(attempt ${attemptText(attempt, maxAttempts)}, next in ${spoken(next)}): ${error}`;
 }
 
 function spoken(ms: number): string {

@@ -187,16 +187,16 @@ export function croreService(context: ServerContext): Omit<ServiceImpl<typeof Cr
       const states = from.length === 0 ? ENDED : from.map((state) => checkOneOf(toState(state), 'from', ENDED));
       return { applied: await store.rerun(queueName(queue), idsOf(ids), states, by) };
     },
-    move: async ({ queue, ids, to }) => {
+    move: async ({ queue, ids, to, by }) => {
       checkMove(queueName(queue), to);
       return {
-        outcomes: (await store.move(queue, idsOf(ids), to)).map((outcome) => MOVE_OUTCOMES.indexOf(outcome) + 1),
+        outcomes: (await store.move(queue, idsOf(ids), to, by)).map((outcome) => MOVE_OUTCOMES.indexOf(outcome) + 1),
       };
     },
-    update: async ({ queue, id, payload, priority, time }) => {
+    update: async ({ queue, id, payload, priority, time, by }) => {
       const asked = { priority, ...timeOf(time) };
       const changes = resolveChanges(bodyOf(payload, `payload for queue '${queue}'`, limits.message), asked);
-      const found = await store.update(queueName(queue), checkName(id, 'job id'), changes);
+      const found = await store.update(queueName(queue), checkName(id, 'job id'), { ...changes, by });
       return { applied: found !== undefined && isWaiting(found), found: found === undefined ? 0 : fromState(found) };
     },
     sweep: async ({ queue, lease, every }) => {

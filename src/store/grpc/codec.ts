@@ -5,6 +5,7 @@ import {
   type Attempt,
   type AttemptError,
   describeError,
+  MANUAL_ACTIONS,
   type ManualAction,
   readActions,
   readAttempts,
@@ -100,7 +101,7 @@ export function fromJob(job: Job): pb.Job {
     logTimes: job.logTimes?.map((at) => timestampFromMs(at)),
     progressSteps: job.progressSteps?.map(({ at, text }) => ({ at: fromTime(at), text })),
     attempts: readAttempts(job.attempts ?? '').map(fromAttempt),
-    actions: readActions(job.attempts ?? '').map(({ action, at, by }) => ({ action, at: fromTime(at), by })),
+    actions: readActions(job.attempts ?? '').map(({ at, ...action }) => ({ ...action, at: fromTime(at) })),
     options: fromSpec(job.spec),
     children: job.children && fromChildren(job.children),
     batch: job.batch && fromBatchCounts(job.batch),
@@ -149,10 +150,12 @@ export function toJob(job: pb.Job): Job {
 
 function historyOf({ attempts, actions }: pb.Job): string {
   const lines = attempts.map((one) => writeAttempt(toAttempt(one)));
-  const known = actions.filter((one) => one.action === 'retried' || one.action === 'cancelled');
+  const known = actions.filter(({ action }) => (MANUAL_ACTIONS as readonly string[]).includes(action));
   return [
     ...lines,
-    ...known.map(({ action, at, by }) => writeAction(action as ManualAction['action'], toTime(at) ?? 0, by)),
+    ...known.map(({ action, at, by, detail }) =>
+      writeAction(action as ManualAction['action'], toTime(at) ?? 0, by, detail),
+    ),
   ].join('');
 }
 

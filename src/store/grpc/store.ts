@@ -269,9 +269,10 @@ export class GrpcStore implements Store {
     return this.#applied((options) => this.#client.rerun(request, options));
   }
 
-  async update(queue: string, id: string, { payload, priority, at, delay }: JobChanges): Promise<State | undefined> {
+  async update(queue: string, id: string, changes: JobChanges): Promise<State | undefined> {
+    const { payload, priority, at, delay, by } = changes;
     const time = fromTimes(delay, at);
-    const request = { queue, id, payload: fromBody(payload), priority, time };
+    const request = { queue, id, payload: fromBody(payload), priority, time, by };
     const { value } = await this.#call((options) => this.#client.update(request, options));
     return value.found === 0 ? undefined : toState(value.found);
   }
@@ -331,8 +332,8 @@ export class GrpcStore implements Store {
     return toEvents((await this.#call((options) => this.#client.readEvents({ queue, after, limit }, options))).value);
   }
 
-  async move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
-    const request = { queue, ids: [...ids], to };
+  async move(queue: string, ids: readonly string[], to: string, by?: string): Promise<MoveOutcome[]> {
+    const request = { queue, ids: [...ids], to, by };
     const { value, repeated } = await this.#call((options) => this.#client.move(request, options));
     // After a lost reply, a job that is gone or already there was moved by the first try.
     const tried = (outcome: MoveOutcome) => (repeated && outcome === 'unknown' ? 'moved' : outcome);

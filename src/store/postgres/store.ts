@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeAction } from '../../job/attempt.js';
 import { type Bytes, type Job, type Lease, type NewJob, STATES, type State, type Terminal } from '../../job/job.js';
 import { progressLine } from '../../job/timed-lines.js';
+import { changeLine, moveLine } from '../manual-changes.js';
 import { type SettleReply, settledInAll } from '../repeated-settle.js';
 import type {
   AddOutcome,
@@ -203,12 +204,14 @@ export class PostgresStore implements Store {
     return applied;
   }
 
-  async update(queue: string, id: string, { payload, priority, at, delay }: JobChanges): Promise<State | undefined> {
+  async update(queue: string, id: string, changes: JobChanges): Promise<State | undefined> {
+    const { payload, priority, at, delay } = changes;
     const args = [
       json(payload === undefined ? null : writePayload(payload)),
       priority ?? null,
       at ?? null,
       delay ?? null,
+      changeLine(changes, this.now()) ?? null,
     ];
     const found = (await this.#view.client.value('update_job', [this.#view.time(), queue, id, ...args])) as
       | number
@@ -221,9 +224,10 @@ export class PostgresStore implements Store {
     return this.#view.client.flags('remove', [queue, texts(ids)]);
   }
 
-  async move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
+  async move(queue: string, ids: readonly string[], to: string, by?: string): Promise<MoveOutcome[]> {
     if (ids.length === 0) return [];
-    const { rows, repeated } = await this.#view.client.run('move', [this.#view.time(), queue, texts(ids), to]);
+    const line = moveLine(queue, this.now(), by) ?? null;
+    const { rows, repeated } = await this.#view.client.run('move', [this.#view.time(), queue, texts(ids), to, line]);
     for (const name of [queue, to]) this.#emit(name, { type: 'work' });
     // A first try whose answer was lost may have moved what is missing now.
     return rows.map(({ outcome }) => (repeated && outcome === 'unknown' ? 'moved' : (outcome as MoveOutcome)));

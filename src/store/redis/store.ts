@@ -12,6 +12,7 @@ import {
 } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import { progressLine } from '../../job/timed-lines.js';
+import { changeLine } from '../manual-changes.js';
 import { type SettleReply, settledInAll } from '../repeated-settle.js';
 import type {
   AddOutcome,
@@ -253,12 +254,13 @@ export class RedisStore implements Store {
   }
 
   async update(queue: string, id: string, changes: JobChanges): Promise<State | undefined> {
-    const { reply } = await this.#view.run('update', queue, updateArguments(id, changes, this.#view.time()));
+    const line = changeLine(changes, this.now()) ?? '';
+    const { reply } = await this.#view.run('update', queue, updateArguments(id, changes, this.#view.time(), line));
     return reply === null || text(reply) === '' ? undefined : (text(reply) as State);
   }
 
-  move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
-    return this.#moves.move(queue, ids, to);
+  move(queue: string, ids: readonly string[], to: string, by?: string): Promise<MoveOutcome[]> {
+    return this.#moves.move(queue, ids, to, by);
   }
 
   settings(queue: string): Promise<QueueSettings> {

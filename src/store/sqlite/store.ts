@@ -255,10 +255,10 @@ export class SqliteStore implements Store {
     return this.#access.update(queue, nothing(ids).applied, (n) => remove(this.#tables, n, ids));
   }
 
-  async move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
+  async move(queue: string, ids: readonly string[], to: string, by?: string): Promise<MoveOutcome[]> {
     const none: Moved = { outcomes: ids.map(() => 'unknown'), gone: [] };
     const { outcomes, gone } = await this.#access.update(queue, none, (n) =>
-      moveJobs(this.#tables, n, ids, to, this.now()),
+      moveJobs(this.#tables, n, ids, to, this.now(), by),
     );
     this.#signals.ended(queue, gone, []);
     for (const name of [queue, to]) this.#signals.emit(name, { type: 'work' });

@@ -183,7 +183,7 @@ export function testChanging(bench: Bench): void {
       expect(await store.add(queue, [newJob('done')])).toEqual([{ outcome: 'created' }]);
     });
 
-    it('say who cancelled or retried a job, if they are told', async () => {
+    it('say who cancelled, retried or changed a job, if they are told', async () => {
       const queue = newQueue();
       await joined(queue);
       await store.add(queue, [newJob('a'), newJob('b'), newJob('c')]);
@@ -201,6 +201,17 @@ export function testChanging(bench: Bench): void {
       expect(readAttempts(first!.attempts!)).toEqual([]);
       expect(readActions(second!.attempts!)).toEqual([{ action: 'cancelled', at, by: 'bob' }]);
       expect(third!.attempts).toBeUndefined();
+      await store.add(queue, [newJob('d', { delay: 5_000 }), newJob('e', { delay: 5_000 })]);
+      expect(await store.update(queue, 'd', { payload: '1', priority: 3, delay: 1_000, by: 'ada' })).toBe('scheduled');
+      expect(await store.update(queue, 'd', { delay: 0, by: 'bob' })).toBe('scheduled');
+      expect(await store.update(queue, 'a', { delay: 0, by: 'bob' })).toBe('cancelled');
+      await store.update(queue, 'e', { delay: 0 });
+      expect(readActions((await mustGet(store, queue, 'd')).attempts!)).toEqual([
+        { action: 'changed', at, by: 'ada', detail: 'payload, priority, time' },
+        { action: 'changed', at, by: 'bob', detail: 'due now' },
+      ]);
+      expect(readActions((await mustGet(store, queue, 'a')).attempts!)).toHaveLength(2);
+      expect((await mustGet(store, queue, 'e')).attempts).toBeUndefined();
     });
 
     it('runs jobs in any final state again, with fresh counts, behind what waits', async () => {

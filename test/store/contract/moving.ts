@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { readActions } from '../../../dist/job/attempt.js';
 import { die, fail, finish, park } from '../../../dist/job/transitions.js';
 import type { Signal, Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
@@ -99,12 +100,15 @@ export function testMoving(bench: Bench): void {
       expect(await total(to)).toBe(0);
     });
 
-    it('refuses an id or a unique key that is taken in the other queue, and leaves the job where it is', async () => {
+    it('refuses an id or a unique key that is taken in the other queue, leaves the job where it is, and says who moved the others', async () => {
       const { from, to } = await pair();
       const unique = { key: 'k', scope: 'alive', ttl: 0 } as const;
       await store.add(to, [newJob('same'), newJob('holder', { spec: { unique } })]);
       await store.add(from, [newJob('same'), newJob('other', { spec: { unique } }), newJob('free')]);
-      expect(await store.move(from, ['same', 'other', 'free'], to)).toEqual(['taken', 'taken', 'moved']);
+      expect(await store.move(from, ['same', 'other', 'free'], to, 'ada')).toEqual(['taken', 'taken', 'moved']);
+      const said = [{ action: 'moved', at: bench.now, by: 'ada', detail: from }];
+      expect(readActions((await mustGet(store, to, 'free')).attempts!)).toEqual(said);
+      for (const job of await store.get(from, ['same', 'other'])) expect(job!.attempts).toBeUndefined();
       expect((await store.count(from)).ready).toBe(2);
       expect((await store.count(to)).ready).toBe(3);
       expect(names(await claim(from, 9)).sort()).toEqual(['other', 'same']);

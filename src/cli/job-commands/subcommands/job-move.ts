@@ -5,7 +5,7 @@ import type { Filter } from '../../../index.js';
 import { action, type StoreOptions, subcommand, withStore } from '../../action.js';
 import { printable } from '../../output.js';
 import { actOnAll, checkChoice, statesOf } from '../bulk-actions.js';
-import { checkIds, complain, type FilterOptions, filterable, filterOf } from '../job-actions.js';
+import { byUser, checkIds, complain, type FilterOptions, filterable, filterOf } from '../job-actions.js';
 import { given } from '../job-options.js';
 
 type MoveLine = StoreOptions & FilterOptions & { to?: string; all?: boolean; state?: string };
@@ -46,7 +46,7 @@ async function move(name: string, ids: string[], options: MoveLine): Promise<num
     let code = 0;
     for (const id of ids) {
       try {
-        await queue.move(id, to);
+        await queue.move(id, to, { by: byUser() });
         out.say({ queue: name, id, to, outcome: 'moved' }, `${printable(id, 512)}  moved`);
       } catch (error) {
         if (!(error instanceof CroreError) || !REFUSALS.includes(error.code)) throw error;

@@ -4,7 +4,7 @@ import type { JobTree } from '../../../index.js';
 import { type CommandSession, type StoreOptions, subcommand, withStore } from '../../action.js';
 import { notBoth } from '../../option-values.js';
 import { type Output, printable } from '../../output.js';
-import { checkIds, missing } from '../job-actions.js';
+import { byUser, checkIds, missing } from '../job-actions.js';
 import { colourOf, jobObject } from '../job-view.js';
 
 interface TreeOptions extends StoreOptions {
@@ -36,7 +36,8 @@ async function act({ crore, out }: CommandSession, name: string, id: string, opt
   const found = await queue.tree(id);
   if (!found) throw new CroreError('NOT_FOUND', missing(name, id));
   if (options.cancel || options.rm) {
-    const count = options.cancel ? await queue.cancelTree(id) : await queue.removeTree(id);
+    const by = byUser();
+    const count = options.cancel ? await queue.cancelTree(id, { by }) : await queue.removeTree(id, { by });
     const done = options.cancel ? 'cancelled' : 'removed';
     out.say({ queue: name, id, [done]: count }, `${count} ${done}`);
     return 0;

@@ -3,7 +3,7 @@ import type { UpdateOptions } from '../../../engine/input/options.js';
 import { CroreError } from '../../../errors.js';
 import { type StoreOptions, subcommand, withStore } from '../../action.js';
 import { duration, notBoth, time, whole } from '../../option-values.js';
-import { actOn, checkIds, ifWaiting } from '../job-actions.js';
+import { actOn, byUser, checkIds, ifWaiting } from '../job-actions.js';
 import { argumentBytes, given, readPayload, readText } from '../job-options.js';
 
 interface UpdateLine extends StoreOptions {
@@ -37,7 +37,10 @@ export async function update(name: string, ids: string[], options: UpdateLine): 
   const changes = changesOf(options);
   const verb = { done: 'changed', refusal: 'it has started or ended' };
   return withStore(options, ({ crore, out }) =>
-    actOn(out, crore.queue(name), ids, { ...verb, act: (queue, id) => ifWaiting(queue.update(id, changes)) }),
+    actOn(out, crore.queue(name), ids, {
+      ...verb,
+      act: (queue, id) => ifWaiting(queue.update(id, changes, { by: byUser() })),
+    }),
   );
 }
 

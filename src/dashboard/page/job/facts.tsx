@@ -11,13 +11,15 @@ export function JobFacts({ job }: { job: JobView }) {
     <Section title="Facts">
       <dl class="facts card">
         <Fact label="Attempts">
-          {job.attempt} of {job.maxAttempts}
+          {job.attempt}
+          {job.maxAttempts !== undefined && ` of ${job.maxAttempts}`}
           {job.crashes > 0 && <span class="bad">, {job.crashes} crashed</span>}
         </Fact>
         <Fact label="Added">
           <Ago at={job.createdAt} />
         </Fact>
         <TimeFact label="Due" at={job.state === 'scheduled' ? job.runAt : undefined} />
+        <TimeFact label="Retried until" at={job.retryUntil} />
         <TimeFact label="Started" at={job.startedAt} />
         <TimeFact label="Ended" at={job.finishedAt} />
         <TextFact label="Held by" text={job.state === 'active' ? job.worker : undefined} />

@@ -127,7 +127,8 @@ function endOf({ state, error }: JobView): string[] {
 function Running({ job: { attempt, maxAttempts, worker, startedAt, leaseUntil } }: { job: JobView }) {
   return (
     <li>
-      Attempt {attempt} of {maxAttempts}
+      Attempt {attempt}
+      {maxAttempts !== undefined && ` of ${maxAttempts}`}
       {startedAt !== undefined && (
         <>
           {' '}

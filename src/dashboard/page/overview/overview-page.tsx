@@ -31,19 +31,24 @@ export function OverviewPage() {
   return (
     <Page title="Overview">
       <Section title="Needs attention">
-        {content ? <AttentionList items={content.attention} calm="Nothing needs attention." /> : <Skeleton rows={1} />}
+        {content ? <AttentionList items={content.attention} calm="Nothing needs attention." /> : <Skeleton rows={8} />}
       </Section>
-      <Tiles content={content} />
-      <History />
-      <Queues content={content} stale={stale} />
+      {/* Nobody knows how much needs attention: what is below would jump. */}
+      {content && (
+        <>
+          <Tiles content={content} />
+          <History />
+          <Queues content={content} stale={stale} />
+        </>
+      )}
     </Page>
   );
 }
 
-function Queues({ content, stale }: { content?: OverviewView; stale: boolean }) {
+function Queues({ content, stale }: { content: OverviewView; stale: boolean }) {
   const search = location.value.query.get('search') ?? '';
   return (
-    <Section title="Queues" beside={content && <span class="muted">{amount(content)}</span>}>
+    <Section title="Queues" beside={<span class="muted">{amount(content)}</span>}>
       <div class="filters">
         <FilterField
           parameter="search"
@@ -54,16 +59,15 @@ function Queues({ content, stale }: { content?: OverviewView; stale: boolean }) 
         />
       </div>
       <div class={stale ? 'stale' : ''}>
-        {!content && <Skeleton rows={8} />}
-        {content && content.queues.length > 0 && <QueueTable queues={content.queues} />}
-        {content?.queues.length === 0 && (
+        {content.queues.length > 0 && <QueueTable queues={content.queues} />}
+        {content.queues.length === 0 && (
           <>
             <p class="muted">No queue has this in its name. Jobs with this id:</p>
             <FoundJobs key={search} id={search} />
           </>
         )}
       </div>
-      <Pager parameter="after" next={content?.more ? content.queues.at(-1)?.name : undefined} />
+      <Pager parameter="after" next={content.more ? content.queues.at(-1)?.name : undefined} />
     </Section>
   );
 }

@@ -3,16 +3,16 @@ import { MEANINGS, STATES } from '../components/badge.js';
 import { compact, count, plural } from '../lib/format.js';
 
 /** The sums over all queues. */
-export function Tiles({ content }: { content?: OverviewView }) {
-  const partial = content !== undefined && content.counted < content.total;
+export function Tiles({ content }: { content: OverviewView }) {
+  const partial = content.counted < content.total;
   return (
     <section class="section" aria-label="Totals">
       <dl class="tiles">
         {STATES.map((state) => (
           <div key={state} class={`tile card tile-${state}`}>
             <dt title={MEANINGS[state]}>{state}</dt>
-            <dd class={content?.counts[state] ? '' : 'zero'} title={content && count(content.counts[state])}>
-              {content ? compact(content.counts[state]) : ' '}
+            <dd class={content.counts[state] ? '' : 'zero'} title={count(content.counts[state])}>
+              {compact(content.counts[state])}
             </dd>
           </div>
         ))}

@@ -115,7 +115,8 @@ function Row({ job, columns, selection }: { job: JobRow; columns: readonly Colum
 function Attempts({ job }: { job: JobRow }) {
   return (
     <span class={job.attempt === 0 ? 'zero' : ''}>
-      {job.attempt} / {job.maxAttempts}
+      {job.attempt}
+      {job.maxAttempts !== undefined && ` / ${job.maxAttempts}`}
       {job.crashes > 0 && <span class="row-notes bad end">{plural(job.crashes, 'crash', 'crashes')}</span>}
     </span>
   );

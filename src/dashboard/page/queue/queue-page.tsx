@@ -2,6 +2,7 @@ import type { QueueView } from '../../api.js';
 import { History } from '../charts/history.js';
 import { AttentionList } from '../components/attention.js';
 import { Badge } from '../components/badge.js';
+import { Command } from '../components/copy.js';
 import { Empty } from '../components/empty.js';
 import { limitsText } from '../components/limits.js';
 import { Skeleton } from '../components/skeleton.js';
@@ -10,6 +11,7 @@ import { mayAct } from '../lib/api.js';
 import { plural, rate } from '../lib/format.js';
 import { useView } from '../lib/live.js';
 import { href, location } from '../lib/router.js';
+import { quoted, storeOption } from '../lib/store-option.js';
 import { duration } from '../lib/time.js';
 import { ScheduleTable } from '../schedules/schedule-table.js';
 import { WorkerTable } from '../workers/worker-table.js';
@@ -105,7 +107,12 @@ function Around({ content: { workers, schedules, queue } }: { content: QueueView
         {workers.length > 0 ? (
           <WorkerTable workers={workers} />
         ) : (
-          <p class="muted">No worker is connected to this queue.</p>
+          <>
+            <p class="muted">
+              No worker is connected to this queue. One is started with queue.work(), or for any executable:
+            </p>
+            <Command line={`npx crore work ${quoted(queue.name)}${storeOption()} -- echo {}`} />
+          </>
         )}
       </Section>
       <Section title="Schedules">

@@ -1,5 +1,6 @@
 import type { Engine } from '../../../engine/engine.js';
 import { isTerminal, type Job, type Need } from '../../../job/job.js';
+import { descendants } from '../../../queue/tree.js';
 import type { JobReference, JobView } from '../../api.js';
 import { contentOf } from './content.js';
 import { headOf } from './jobs.js';
@@ -9,6 +10,8 @@ import { storyOf } from './story.js';
 
 /** Jobs before and after this one that are shown. */
 const MOST_NEIGHBOURS = 100;
+/** Jobs of a tree that are shown, with its root. */
+const MOST_IN_TREE = 201;
 /** Jobs that are read at once. */
 const TOGETHER = 500;
 
@@ -17,10 +20,10 @@ export async function jobView(engine: Engine, queue: string, id: string): Promis
   const { store } = engine;
   const [job] = await store.get(queue, [id]);
   if (!job) return undefined;
-  const all = job.spec.needs ?? [];
+  const needs = job.spec.needs ?? [];
   const children = job.children?.children ?? [];
   const [upstream, below, { jobs, total }, held, family] = await Promise.all([
-    jobsOf(engine, all),
+    jobsOf(engine, needs),
     jobsOf(engine, children),
     store.dependents(queue, id, MOST_NEIGHBOURS),
     leaseOf(engine, job),
@@ -40,16 +43,49 @@ export async function jobView(engine: Engine, queue: string, id: string): Promis
     reasons: await reasonsOf(engine, job, open),
     story: storyOf(job),
     log: (job.log ?? '').split('\n').slice(0, -1),
-    needs: withStates(all.slice(0, MOST_NEIGHBOURS), upstream),
-    needsTotal: all.length,
+    needs: withStates(needs, upstream)
+      .filter((_need, i) => !isChildOf(upstream[i], job))
+      .slice(0, MOST_NEIGHBOURS),
+    needsTotal: needs.filter((_need, i) => !isChildOf(upstream[i], job)).length,
     dependents: withStates(jobs, await jobsOf(engine, jobs)),
     dependentsTotal: total,
-    children: withStates(children.slice(0, MOST_NEIGHBOURS), below),
-    childrenTotal: children.length,
+    ...(await treeOf(engine, job, [...upstream, ...below])),
     ...family,
+    ...(job.spec.retryFor === undefined || isTerminal(job.state)
+      ? {}
+      : { retryUntil: job.createdAt + job.spec.retryFor }),
     ...(unique ? { unique: { key: unique.key, scope: unique.scope } } : {}),
     command: pushCommand(job),
   };
+}
+
+/** What is below it, each followed by what is below that. */
+async function treeOf(
+  engine: Engine,
+  job: Job,
+  near: readonly (Job | undefined)[],
+): Promise<Pick<JobView, 'tree' | 'treeCut'>> {
+  if (!near.some((one) => isChildOf(one, job))) return { tree: [], treeCut: false };
+  const found = await descendants({ engine }, job, MOST_IN_TREE);
+  const tree: JobView['tree'] = [];
+  const list = (parent: Job, depth: number) => {
+    const policies = new Map([...(parent.spec.needs ?? []), ...(parent.children?.children ?? [])].map(policyOf));
+    for (const { job: child } of found.filter((one) => one.parent === parent)) {
+      const { queue, id, state } = child;
+      tree.push({ queue, id, state, on: policies.get(`${queue}\0${id}`) ?? 'success', depth });
+      list(child, depth + 1);
+    }
+  };
+  list(found[0]!.job, 0);
+  return { tree, treeCut: found.some(({ truncated }) => truncated) };
+}
+
+function policyOf({ queue, id, on }: Need): [string, Need['on']] {
+  return [`${queue}\0${id}`, on];
+}
+
+function isChildOf(child: Job | undefined, { queue, id }: Job): boolean {
+  return child?.spec.parent?.queue === queue && child.spec.parent.id === id;
 }
 
 /** The jobs it belongs with, other than those it waits for. */

@@ -3,6 +3,7 @@ import { checkOneOf } from '../../../engine/input/check.js';
 import { type Filter, listMatching, type ResolvedFilter, resolveFilter } from '../../../engine/input/filter.js';
 import { CroreError } from '../../../errors.js';
 import { type Job, STATES, type State } from '../../../job/job.js';
+import { MOST_ATTEMPTS } from '../../../job/spec.js';
 import { checkCursor } from '../../../queue/queue-input.js';
 import type { JobFilter, JobRow, JobsParameters, JobsView } from '../../api.js';
 import { lineOf } from './content.js';
@@ -64,7 +65,8 @@ export function headOf(job: Job): Omit<JobRow, 'payload' | 'error'> {
   const { queue, id, state, attempt, crashes, priority, createdAt, spec } = job;
   const { runAt, startedAt, finishedAt, worker } = job;
   return {
-    ...{ queue, id, state, attempt, maxAttempts: spec.attempts, crashes, priority, createdAt },
+    ...{ queue, id, state, attempt, crashes, priority, createdAt },
+    ...(spec.attempts >= MOST_ATTEMPTS ? {} : { maxAttempts: spec.attempts }),
     ...(spec.group === undefined ? {} : { group: spec.group }),
     ...(runAt === undefined ? {} : { runAt }),
     ...(startedAt === undefined ? {} : { startedAt }),

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Job } from '../../../job/job.js';
-import { DEFAULT_SPEC } from '../../../job/spec.js';
+import { DEFAULT_SPEC, MOST_ATTEMPTS } from '../../../job/spec.js';
 import { quote } from '../../../process/shell-quote.js';
 
 /** A payload longer than this does not fit on a command line. */
@@ -13,7 +13,10 @@ export function pushCommand({ queue, payload, priority, spec }: Job): string {
   const options = [
     ...(priority === 0 ? [] : ['--priority', String(priority)]),
     ...(spec.group === undefined ? [] : ['--group', spec.group]),
-    ...(spec.attempts === DEFAULT_SPEC.attempts ? [] : ['--attempts', String(spec.attempts)]),
+    ...(spec.attempts === DEFAULT_SPEC.attempts || spec.attempts >= MOST_ATTEMPTS
+      ? []
+      : ['--attempts', String(spec.attempts)]),
+    ...(spec.retryFor === undefined ? [] : ['--retry-for', `${spec.retryFor}ms`]),
     ...(spec.reservation === 0 ? [] : ['--reserve', `${spec.reservation}ms`]),
     ...(spec.unique ? ['--unique', spec.unique.key] : []),
     ...Object.entries(spec.headers ?? {}).flatMap(([name, value]) => ['--header', `${name}=${value}`]),

@@ -1,6 +1,7 @@
 import type { Engine } from '../../../engine/engine.js';
 import { rateText } from '../../../engine/input/limits.js';
 import { type BatchCounts, isTerminal, type Job } from '../../../job/job.js';
+import { attemptText } from '../../../job/spec.js';
 import type { Counts, QueueLimits, Store, WorkerInfo } from '../../../store/store.js';
 
 /** Ready jobs that are looked through for the place of one, and counted at most. */
@@ -63,7 +64,7 @@ function blockedBy({ batch, children }: Job, open: number): string[] {
 
 function batchReasons({ open, total, done, dead, cancelled }: BatchCounts): string[] {
   const pending = total - done - dead - cancelled;
-  const members = `${pending} of ${total} members of its batch have not ended.`;
+  const members = `${pending} of ${total} members of its batch ${pending === 1 ? 'has' : 'have'} not ended.`;
   const closing = 'Its batch is open: it runs when the batch has been closed and all members have ended.';
   return [...(open ? [closing] : []), ...(pending > 0 ? [members] : [])];
 }
@@ -72,10 +73,14 @@ function batchReasons({ open, total, done, dead, cancelled }: BatchCounts): stri
 function troubleOf({ queue, id, state, attempt, error, spec, runAt }: Job): string[] {
   const name = `'${id}' of queue '${queue}'`;
   if (state === 'scheduled' && attempt > 0 && error !== undefined)
-    return [
-      `${name} has failed ${attempt} of ${spec.attempts} times and is tried again at ${timeText(runAt)}: ${error}`,
-    ];
+    return [`${name} has failed ${times(attempt, spec.attempts)} and is tried again at ${timeText(runAt)}: ${error}`];
   return state === 'blocked' ? [`${name} waits for other jobs itself.`] : [];
+}
+
+/** `2 of 5 times`, or `2 times` if there is no limit. */
+function times(attempt: number, attempts: number): string {
+  const text = attemptText(attempt, attempts);
+  return text === '1' ? 'once' : `${text} times`;
 }
 
 function crashed({ crashes, error }: Job): string {
@@ -90,7 +95,7 @@ function timeText(at = 0): string {
 function dueAt({ attempt, runAt, spec, error }: Job): string {
   const due = timeText(runAt);
   if (attempt === 0 || error === undefined) return `It is not due before ${due}.`;
-  return `Attempt ${attempt} of ${spec.attempts} failed; the next one is due at ${due}.`;
+  return `Attempt ${attemptText(attempt, spec.attempts)} failed; the next one is due at ${due}.`;
 }
 
 async function readyReasons(engine: Engine, job: Job, situation: Situation): Promise<string[]> {
@@ -100,8 +105,7 @@ async function readyReasons(engine: Engine, job: Job, situation: Situation): Pro
     found.push(`The queue is at its limit of ${limits.concurrency} running at once.`);
   if (job.spec.group !== undefined) found.push(...(await groupReasons(engine, job, limits)));
   const slots = slotsOf(workers);
-  if (slots !== undefined && counts.active >= slots)
-    found.push(`All ${slots} slots of the ${workers.length} workers of the queue are taken.`);
+  if (slots !== undefined && counts.active >= slots) found.push(slotsText(slots, workers.length));
   const ahead = await aheadOf(engine, job);
   if (ahead !== 0) found.push(aheadText(ahead, job));
   // A rate is a reason only for the job that is next.
@@ -111,9 +115,17 @@ async function readyReasons(engine: Engine, job: Job, situation: Situation): Pro
   return found.length > 0 ? found : ['Nothing holds it back: a worker should claim it within a moment.'];
 }
 
+function slotsText(slots: number, workers: number): string {
+  const of = workers === 1 ? 'the only worker' : `the ${workers} workers`;
+  return slots === 1
+    ? `The slot of ${of} of the queue is taken.`
+    : `All ${slots} slots of ${of} of the queue are taken.`;
+}
+
 function aheadText(ahead: number | undefined, { spec }: Job): string {
-  const jobs = spec.group === undefined ? 'ready jobs' : 'ready jobs of its group';
-  return ahead === undefined ? `More than ${MOST_AHEAD} ${jobs} are ahead of it.` : `${ahead} ${jobs} are ahead of it.`;
+  const which = spec.group === undefined ? '' : ' of its group';
+  if (ahead === undefined) return `More than ${MOST_AHEAD} ready jobs${which} are ahead of it.`;
+  return ahead === 1 ? `1 ready job${which} is ahead of it.` : `${ahead} ready jobs${which} are ahead of it.`;
 }
 
 async function groupReasons({ store }: Engine, job: Job, { group }: QueueLimits): Promise<string[]> {

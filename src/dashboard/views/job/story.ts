@@ -40,8 +40,14 @@ function attemptEvent(attempt: Attempt): StoryEvent {
   return { kind: 'attempt', text, at: startedAt ?? endedAt, until: endedAt, attempt, tone: TONES[outcome] };
 }
 
-function actionEvent({ action, at, by }: ManualAction): StoryEvent {
-  return { kind: 'action', text: `${action === 'retried' ? 'Retried' : 'Cancelled'} by ${by}`, at, tone: 'warn' };
+function actionEvent(action: ManualAction): StoryEvent {
+  return { kind: 'action', text: actionText(action), at: action.at, tone: 'warn' };
+}
+
+function actionText({ action, by, detail = '' }: ManualAction): string {
+  if (action === 'moved') return `Moved from queue “${detail}” by ${by}`;
+  if (action === 'changed') return `Changed by ${by}: ${detail}`;
+  return `${action === 'retried' ? 'Retried' : 'Cancelled'} by ${by}`;
 }
 
 /** What it does now, and what comes last: how it ended, or what is next. */
@@ -64,6 +70,12 @@ function cancelled(error: string | undefined): string {
   return error === undefined || error === 'cancelled' ? 'Cancelled' : `Cancelled: ${error}`;
 }
 
+function waitText({ state, batch, children }: Job): string {
+  if (state === 'ready') return 'Waits';
+  if (children?.children.length) return 'Waits for its children';
+  return batch ? 'Waits for its batch' : 'Waits for other jobs';
+}
+
 /** Between the end of one thing and the beginning of the next, the job waited. */
 function withWaits(job: Job, events: readonly StoryEvent[]): StoryEvent[] {
   let since = job.createdAt;
@@ -74,6 +86,6 @@ function withWaits(job: Job, events: readonly StoryEvent[]): StoryEvent[] {
     all.push(event);
     if (!isNote(event)) since = Math.max(since, event.until ?? event.at);
   }
-  if (job.state === 'ready' || job.state === 'blocked') all.push({ kind: 'waited', text: 'Waits', at: since });
+  if (job.state === 'ready' || job.state === 'blocked') all.push({ kind: 'waited', text: waitText(job), at: since });
   return all;
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isRelated } from '../../../job/spec.js';
+import { moveLine } from '../../manual-changes.js';
 import type { MoveOutcome } from '../../store.js';
 import type { Arg, Reply } from '../connection/client.js';
 import { get } from '../reads.js';
@@ -28,7 +29,7 @@ export class Moves {
     private readonly registry: Registry,
   ) {}
 
-  async move(queue: string, ids: readonly string[], to: string): Promise<MoveOutcome[]> {
+  async move(queue: string, ids: readonly string[], to: string, by?: string): Promise<MoveOutcome[]> {
     const [jobs, others] = await Promise.all([get(this.view, queue, ids), get(this.view, to, ids)]);
     const outcomes = ids.map((_id, i): MoveOutcome | undefined => {
       const job = jobs[i];
@@ -41,7 +42,8 @@ export class Moves {
     if (asked.length === 0) return outcomes as MoveOutcome[];
     await this.registry.add(to);
     const issued = this.view.now();
-    const args: Arg[] = [this.view.time(), to, randomBytes(9).toString('base64url')];
+    const line = moveLine(queue, issued, by) ?? '';
+    const args: Arg[] = [this.view.time(), to, randomBytes(9).toString('base64url'), line];
     for (const i of asked) args.push(ids[i]!, jobs[i]?.spec.unique?.key ?? '');
     const { reply, repeated } = await this.view.run('move_out', queue, args);
     const found = reply as Buffer[];

@@ -203,8 +203,14 @@ export function readLimits(text: string, ordered: boolean): QueueLimits {
 }
 
 /** Arguments of `update`. The new payload comes in a record of its own, whose head is ignored. */
-export function updateArguments(id: string, { payload, priority, at, delay }: JobChanges, now: string): Arg[] {
+/** `line`: for the history of the job, or nothing. */
+export function updateArguments(
+  id: string,
+  { payload, priority, at, delay }: JobChanges,
+  now: string,
+  line: string,
+): Arg[] {
   const record = payload === undefined ? '' : encodeRecord({ id, payload, priority: 0, spec: DEFAULT_SPEC }, 0);
   const text = (number: number | undefined) => (number === undefined ? '' : String(number));
-  return [now, id, record, text(priority), text(at), text(delay)];
+  return [now, id, record, text(priority), text(at), text(delay), line];
 }

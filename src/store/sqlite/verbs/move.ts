@@ -1,9 +1,10 @@
 import { decodeSpec, isRelated } from '../../../job/spec.js';
+import { moveLine } from '../../manual-changes.js';
 import type { MoveOutcome } from '../../store.js';
 import type { Row } from '../file/driver.js';
 import { HIDDEN, isNeededByJobs } from '../kept-records.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
-import { readNote } from './notes.js';
+import { appendNote, readNote } from './notes.js';
 
 export interface Moved {
   outcomes: MoveOutcome[];
@@ -12,10 +13,18 @@ export interface Moved {
 }
 
 /** Moves jobs to another queue; see the contract. */
-export function moveJobs(tables: Tables, queue: number, ids: readonly string[], to: string, now: number): Moved {
+export function moveJobs(
+  tables: Tables,
+  queue: number,
+  ids: readonly string[],
+  to: string,
+  now: number,
+  by?: string,
+): Moved {
   const source = new QueueCounters(tables, queue);
   const target = new QueueCounters(tables, tables.ensure(to));
   const gone: string[] = [];
+  const line = moveLine(source.row.name, now, by);
   const outcomes = ids.map((id) => {
     const row = tables
       .sql(
@@ -25,6 +34,7 @@ export function moveJobs(tables: Tables, queue: number, ids: readonly string[], 
     const refusal = refusalOf(tables, target.queue, row, now);
     if (refusal || !row) return refusal ?? 'unknown';
     moveOne(tables, source, target, row, now);
+    if (line !== undefined) appendNote(tables, row.n as number, 'attempts', line);
     if (tables.sql('DELETE FROM awaited WHERE queue = ? AND id = ?').run(queue, id).changes > 0) gone.push(id);
     return 'moved';
   });

@@ -1,7 +1,9 @@
 import { STATES, type State } from '../../../job/job.js';
+import { changeLine } from '../../manual-changes.js';
 import type { JobChanges } from '../../store.js';
 import type { Row } from '../file/driver.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
+import { appendNote } from './notes.js';
 
 /** Changes a waiting job; see the contract. */
 export function updateJob(
@@ -23,6 +25,8 @@ export function updateJob(
     counters.add('bytes', sizeOf(changes.payload) - sizeOf(row.payload as string));
   }
   place(tables, counters, row, state, changes, now);
+  const line = changeLine(changes, now);
+  if (line !== undefined) appendNote(tables, row.n as number, 'attempts', line);
   counters.event(now, 'changed', id);
   counters.write();
   return state;

@@ -139,7 +139,8 @@ begin
 end $$;
 
 -- update. p_payload: {body or bytes, size}, or null; p_at and p_delay: at most one. Returns the number of the state in which the job was found.
-create function crore.update_job(p_now bigint, p_name text, p_id text, p_payload jsonb, p_priority int, p_at bigint, p_delay bigint)
+create function crore.update_job(p_now bigint, p_name text, p_id text, p_payload jsonb, p_priority int, p_at bigint, p_delay bigint,
+  p_line text)
 returns int language plpgsql as $$
 declare
   v_now bigint := crore.time(p_now);
@@ -171,6 +172,7 @@ begin
       if not v_later and j.grp is not null then perform crore.enter_group(v_queue, j.grp, v_now, 1, j.n); end if;
     end if;
   end if;
+  if p_line is not null then perform crore.append_attempt(j.n, p_line); end if;
   perform crore.event(v_queue, v_now, 'changed', p_id);
   perform crore.wake(v_queue);
   return j.state;

@@ -51,7 +51,7 @@ begin
 end $$;
 
 -- move. Returns the outcome of each job.
-create function crore.move(p_now bigint, p_name text, p_ids text[], p_to text) returns table (outcome text) language plpgsql as $$
+create function crore.move(p_now bigint, p_name text, p_ids text[], p_to text, p_line text) returns table (outcome text) language plpgsql as $$
 declare
   v_now bigint := crore.time(p_now);
   v_source int;
@@ -74,6 +74,7 @@ begin
     if outcome is null then
       outcome := 'moved';
       perform crore.move_one(v_source, v_target, j.n, v_now);
+      if p_line is not null then perform crore.append_attempt(j.n, p_line); end if;
       delete from crore.awaited where queue = v_source and id = v_id;
       -- It is no longer here: whoever waits for it asks.
       if found then

@@ -29,6 +29,8 @@ local function take_in(job)
   if flags % 4 > 0 then call('HSETNX', stem .. 'meta', 'minds', 1) end
   if progress ~= '' then call('HSET', stem .. 'notes', 'p' .. id, progress) end
   if log ~= '' then call('HSET', stem .. 'notes', 'l' .. id, log) end
+  -- messages of an earlier version have no line
+  if not back then attempts = string.sub(attempts .. (job[16] or ''), -65536) end
   if attempts ~= '' then call('HSET', stem .. 'notes', 'a' .. id, attempts) end
   if job[15] ~= '' then call('HSET', stem .. 'notes', 's' .. id, job[15]) end
   if not back then

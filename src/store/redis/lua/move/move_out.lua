@@ -1,9 +1,10 @@
 -- move_out, in the slot of the first queue: takes jobs out of it, to be delivered to another one.
--- ARGV: now, name of the other queue, nonce of the move, then per job: id, unique key or nothing.
+-- ARGV: now, name of the other queue, nonce of the move, a line for the histories of the jobs or nothing, then per job: id, unique key or nothing.
 -- Reply: per job: outcome (moved, unknown, started, linked), message or nothing. A message stays in `moving` until it has been delivered, and keeps
 -- the id and the unique key taken.
 -- A message is '<other queue>\0<nonce>\0' and a packed list: id, record, state, attempt, crashes, priority, time, tail, progress, log, attempts,
--- unique key, end of the unique key ('' if not held), 1 if the id was not taken already, last values of progress.
+-- unique key, end of the unique key ('' if not held), 1 if the id was not taken already, last values of progress, a line for
+-- the history if it arrives.
 -- include: bytes dequeue_job events notes runs
 local function is_linked(id)
   if call('HEXISTS', stem .. 'downs', id) == 1 then return true end
@@ -35,13 +36,13 @@ local function take_out(id, key, record, state, run)
   if call('HDEL', stem .. 'awaited', id) == 1 then call('PUBLISH', stem .. 'signals', 'f' .. id) end
   local mine = call('ZADD', stem .. 'ids', 'NX', now + 2592000000, id)
   local message = ARGV[2] .. '\0' .. ARGV[3] .. '\0' .. cmsgpack.pack({ id, record, state, attempt, crashes, priority, at, tail,
-    notes[1] or '', notes[2] or '', notes[3] or '', key, key_end(key, id), mine, notes[4] or '' })
+    notes[1] or '', notes[2] or '', notes[3] or '', key, key_end(key, id), mine, notes[4] or '', ARGV[4] })
   call('HSET', stem .. 'moving', id, message)
   return message
 end
 
 local reply = {}
-for p = 4, #ARGV, 2 do
+for p = 5, #ARGV, 2 do
   local id, outcome, message = ARGV[p], 'moved', ''
   local record = call('HGET', stem .. 'jobs', id)
   local state, run = find_job(id)

@@ -1,7 +1,8 @@
 -- update: changes a waiting job; a new time or priority moves it to the back.
--- ARGV: now, id, a record with the new payload or nothing, priority or nothing, due time or nothing, ms from now or nothing.
+-- ARGV: now, id, a record with the new payload or nothing, priority or nothing, due time or nothing, ms from now or nothing, a line for its
+-- history or nothing.
 -- Reply: the state in which the job was found, empty if there is none; only blocked, scheduled and ready jobs are changed.
--- include: bytes dequeue_job enqueue_job events runs wake with_payload
+-- include: attempts bytes dequeue_job enqueue_job events runs wake with_payload
 local id = ARGV[2]
 local old = call('HGET', stem .. 'jobs', id)
 if not old then return '' end
@@ -14,6 +15,7 @@ if ARGV[3] ~= '' then
   add_bytes(#record - #old)
 end
 event('changed', id)
+if ARGV[7] ~= '' then append_attempt(id, ARGV[7]) end
 local _, attempt, crashes, priority, at, tail = parse_run(run)
 local wanted = tonumber(ARGV[4]) or priority
 local due = tonumber(ARGV[5]) or (ARGV[6] ~= '' and now + ARGV[6]) or nil
