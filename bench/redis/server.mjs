@@ -21,7 +21,7 @@ export async function startRedis(dir) {
   await within(START_MS, 'starting redis-server', Promise.race([answers(port), failed]));
   failed.catch(() => {});
   const address = { host: HOST, port, url: `redis://${HOST}:${port}` };
-  return { address, stop: () => stop(child, gone), kill: () => child.kill('SIGKILL') };
+  return { address, pid: child.pid, stop: () => stop(child, gone), kill: () => child.kill('SIGKILL') };
 }
 
 async function stop(child, gone) {

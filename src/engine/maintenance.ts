@@ -8,78 +8,147 @@ export interface SweepPolicy {
   maxCrashes: number;
 }
 
-interface MaintenanceTask {
-  name: string;
-  every: (policy: SweepPolicy) => number;
-  run: (engine: Engine, queue: string, policy: SweepPolicy) => Promise<void>;
-}
-
-/** Every background task of a queue. This table is complete: nothing runs that is not listed here. */
-const TASKS: readonly MaintenanceTask[] = [{ name: 'sweep', every: (policy) => policy.sweep, run: sweepQueue }];
+/** How often all quiet queues are checked for something that is ready without a signal, at most, in milliseconds. */
+const LOOK = 1_000;
 
 interface WatchedQueue {
   /** One for each worker on the queue. */
   policies: SweepPolicy[];
-  timers: NodeJS.Timeout[];
+  timer?: NodeJS.Timeout;
+  /** A sweep is under way. */
+  busy: boolean;
+  /** No sweep is needed before a signal, or the time that the last one has named. */
+  quiet: boolean;
+  /** Called when something is ready without a signal. */
+  wakes: Set<() => void>;
+  /** Counts signals: one that comes during a sweep may be newer than its result. */
+  signals: number;
+  unsubscribe: () => void;
 }
 
-/** Runs the maintenance of each queue this process works on; a task never runs twice at the same time. */
+/**
+ * Sweeps each queue this process works on, at the interval of its workers. Where nothing waits, runs or is due, the store says how long it needs no
+ * sweep; until then, or until a signal of the queue, it is only one of many that one call asks about.
+ */
 export class Maintenance {
   readonly #queues = new Map<string, WatchedQueue>();
+  #look: NodeJS.Timeout | undefined;
+  #lookMs = Infinity;
+  #looking = false;
 
   constructor(private readonly engine: Engine) {}
 
-  /** Starts maintaining a queue; returns a function that stops it. */
-  watch(queue: string, policy: SweepPolicy): () => void {
-    const watched = this.#queues.get(queue) ?? { policies: [], timers: [] };
-    this.#queues.set(queue, watched);
+  /** Starts maintaining a queue; returns a function that stops it. `wake` is called when something is ready that no signal has told of. */
+  watch(queue: string, policy: SweepPolicy, wake: () => void = () => {}): () => void {
+    const watched = this.#queues.get(queue) ?? this.#open(queue);
     watched.policies.push(policy);
-    this.#restart(queue, watched);
-    return () => this.#unwatch(queue, watched, policy);
+    watched.wakes.add(wake);
+    this.#wake(queue, watched);
+    this.#lookEvery(Math.min(LOOK, policy.sweep));
+    return () => {
+      watched.wakes.delete(wake);
+      this.#unwatch(queue, watched, policy);
+    };
   }
 
-  /** Runs every task of every queue now. */
+  /** Sweeps every queue now. */
   async run(): Promise<void> {
-    for (const [queue, { policies }] of [...this.#queues]) {
-      for (const task of TASKS) await task.run(this.engine, queue, combined(policies));
-    }
+    for (const [queue, { policies }] of [...this.#queues]) await sweepQueue(this.engine, queue, combined(policies));
   }
 
   close(): void {
-    for (const { timers } of this.#queues.values()) for (const timer of timers) clearInterval(timer);
-    this.#queues.clear();
+    for (const [queue, watched] of this.#queues) this.#close(queue, watched);
+    clearInterval(this.#look);
+  }
+
+  #open(queue: string): WatchedQueue {
+    const watched: WatchedQueue = {
+      policies: [],
+      busy: false,
+      quiet: false,
+      wakes: new Set(),
+      signals: 0,
+      unsubscribe: () => {},
+    };
+    this.#queues.set(queue, watched);
+    watched.unsubscribe = this.engine.store.subscribe(queue, () => this.#signalled(queue, watched));
+    return watched;
+  }
+
+  #close(queue: string, watched: WatchedQueue): void {
+    clearTimeout(watched.timer);
+    watched.unsubscribe();
+    this.#queues.delete(queue);
   }
 
   #unwatch(queue: string, watched: WatchedQueue, policy: SweepPolicy): void {
     const at = watched.policies.indexOf(policy);
     if (at < 0 || this.#queues.get(queue) !== watched) return;
     watched.policies.splice(at, 1);
-    if (watched.policies.length > 0) {
-      this.#restart(queue, watched);
-      return;
+    if (watched.policies.length > 0) this.#wake(queue, watched);
+    else this.#close(queue, watched);
+    if (this.#queues.size > 0) return;
+    clearInterval(this.#look);
+    this.#lookMs = Infinity;
+  }
+
+  #signalled(queue: string, watched: WatchedQueue): void {
+    watched.signals += 1;
+    if (watched.quiet) this.#wake(queue, watched);
+  }
+
+  /** Sweeps at the usual interval again. */
+  #wake(queue: string, watched: WatchedQueue): void {
+    watched.quiet = false;
+    if (!watched.busy) this.#sweepIn(queue, watched, combined(watched.policies).sweep);
+  }
+
+  #sweepIn(queue: string, watched: WatchedQueue, ms: number): void {
+    clearTimeout(watched.timer);
+    watched.timer = setTimeout(() => void this.#sweep(queue, watched), ms).unref();
+  }
+
+  async #sweep(queue: string, watched: WatchedQueue): Promise<void> {
+    const { signals } = watched;
+    let quietFor = 0;
+    watched.busy = true;
+    try {
+      quietFor = await sweepQueue(this.engine, queue, combined(watched.policies));
+    } catch (error) {
+      this.engine.onError(error as Error, `sweep of queue '${queue}'`);
     }
-    for (const timer of watched.timers) clearInterval(timer);
-    this.#queues.delete(queue);
+    watched.busy = false;
+    if (this.#queues.get(queue) !== watched) return;
+    const { sweep } = combined(watched.policies);
+    watched.quiet = quietFor > sweep && signals === watched.signals;
+    this.#sweepIn(queue, watched, watched.quiet ? quietFor : sweep);
   }
 
-  #restart(queue: string, watched: WatchedQueue): void {
-    for (const timer of watched.timers) clearInterval(timer);
-    const policy = combined(watched.policies);
-    watched.timers = TASKS.map((task) => this.#start(task, queue, policy));
+  /** Looks as often as the shortest interval of the sweeps so far, and not at all where every task comes with a signal. */
+  #lookEvery(ms: number): void {
+    if (!this.engine.store.withReady || ms >= this.#lookMs) return;
+    this.#lookMs = ms;
+    clearInterval(this.#look);
+    this.#look = setInterval(() => void this.#lookForReady(), ms).unref();
   }
 
-  #start(task: MaintenanceTask, queue: string, policy: SweepPolicy): NodeJS.Timeout {
-    let running = false;
-    return setInterval(() => {
-      if (running) return;
-      running = true;
-      task
-        .run(this.engine, queue, policy)
-        .catch((error: Error) => this.engine.onError(error, `${task.name} of queue '${queue}'`))
-        .finally(() => {
-          running = false;
-        });
-    }, task.every(policy)).unref();
+  /** Another program has pushed tasks, or the connection for signals is dead and does not know it yet. */
+  async #lookForReady(): Promise<void> {
+    const quiet = [...this.#queues].flatMap(([queue, watched]) => (watched.quiet ? [queue] : []));
+    if (this.#looking || quiet.length === 0) return;
+    this.#looking = true;
+    try {
+      for (const queue of await this.engine.store.withReady!(quiet)) {
+        const watched = this.#queues.get(queue);
+        if (!watched?.quiet) continue;
+        this.#signalled(queue, watched);
+        this.#sweepIn(queue, watched, 0); // tells listeners elsewhere
+        for (const wake of watched.wakes) wake();
+      }
+    } catch (error) {
+      this.engine.onError(error as Error, 'looking at quiet queues');
+    }
+    this.#looking = false;
   }
 }
 

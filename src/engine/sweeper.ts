@@ -10,20 +10,24 @@ import { CLAIMED_TASK, returnLease, taskRecord } from './raw-task.js';
 /** Maximum rounds per sweep; what remains waits for the next sweep. */
 const MAX_ROUNDS = 50;
 
-/** Sweeps a queue and decides the outcome of the entries it finds. */
-export async function sweepQueue(engine: Engine, queue: string, policy: SweepPolicy): Promise<void> {
+/**
+ * Sweeps a queue and decides the outcome of the entries it finds. Returns for how many milliseconds the queue needs no sweep unless a signal comes
+ * first.
+ */
+export async function sweepQueue(engine: Engine, queue: string, policy: SweepPolicy): Promise<number> {
   let every = Math.floor(policy.sweep / 2);
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const { lost, more, droppedDead } = await engine.store.sweep(queue, { lease: policy.lease, every });
+    const { lost, more, droppedDead, quietFor } = await engine.store.sweep(queue, { lease: policy.lease, every });
     if (droppedDead !== undefined) engine.dropWarnings.see(queue, droppedDead);
     if (lost.length > 0)
       await engine.store.settle(
         queue,
         lost.map((entry) => decide(engine, entry, policy)),
       );
-    if (!more) return;
+    if (!more) return quietFor ?? 0;
     every = 0;
   }
+  return 0;
 }
 
 function decide(engine: Engine, entry: LostEntry, policy: SweepPolicy): Settlement {

@@ -71,6 +71,8 @@ export interface Store {
    * reservations.
    */
   sweep(queue: string, options: SweepOptions): Promise<SweepResult>;
+  /** Of these queues, those in which something is ready. Absent where nothing can become ready without a signal. */
+  withReady?(queues: readonly string[]): Promise<string[]>;
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]>;
   list(queue: string, options: ListOptions): Promise<JobPage>;
@@ -321,6 +323,8 @@ export interface SweepResult {
   lost: LostEntry[];
   /** One call could not do everything: there is more to sweep. */
   more: boolean;
+  /** For so many milliseconds the queue needs no sweep unless a signal comes first; absent or 0: it needs the usual ones. */
+  quietFor?: number;
   /** How many dead jobs this queue has dropped so far because there were too many of them; absent if none. */
   droppedDead?: number;
 }

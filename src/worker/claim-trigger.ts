@@ -1,7 +1,8 @@
 import type { Claim, Store } from '../store/store.js';
 
-/** Interval of the fallback poll, in milliseconds: signals may be lost. */
+/** Interval of the fallback poll, in milliseconds: signals may be lost. It doubles while polls find nothing. */
 const SLOW_POLL = 5_000;
+const SLOWEST_POLL = 60_000;
 /** Delay before retrying a failed claim. */
 const ERROR_PAUSE = 200;
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -18,10 +19,13 @@ const LONGEST_TIMER = 2 ** 31 - 1;
  *                                                          │ failed: open again after a pause
  */
 export class ClaimTrigger {
-  readonly #poll: NodeJS.Timeout;
+  #poll: NodeJS.Timeout | undefined;
+  #pollMs = SLOW_POLL;
   #dueTimer: NodeJS.Timeout | undefined;
   #pauseTimer: NodeJS.Timeout | undefined;
   #dry = false;
+  /** The last claim left entries behind. */
+  #more = false;
   #wakes = 0;
   #claims = 0;
   #closed = false;
@@ -32,10 +36,9 @@ export class ClaimTrigger {
     /** Called when there may be something to claim. */
     private readonly open: () => void,
     /** Set for a worker: the process stays alive for it. */
-    { keepsProcess = false } = {},
+    private readonly options: { keepsProcess?: boolean } = {},
   ) {
-    this.#poll = setInterval(() => this.wake(), SLOW_POLL);
-    if (!keepsProcess) this.#poll.unref();
+    this.#pollLater();
   }
 
   /** As far as is known, there is nothing to claim. */
@@ -43,9 +46,12 @@ export class ClaimTrigger {
     return this.#dry;
   }
 
-  /** A claim may be sent now. */
+  /**
+   * A claim may be sent now. While it is not known that there is much, one at a time: the server answers claims that arrive together at once, so that two
+   * more that find nothing double the time until a single job starts.
+   */
   get isOpen(): boolean {
-    return !this.#dry && !this.#closed && this.#claims < this.store.maxParallelClaims;
+    return !this.#dry && !this.#closed && this.#claims < (this.#more ? this.store.maxParallelClaims : 1);
   }
 
   get claims(): number {
@@ -54,6 +60,11 @@ export class ClaimTrigger {
 
   /** Called when new work may be available. */
   wake(): void {
+    this.#pollMs = SLOW_POLL;
+    this.#wake();
+  }
+
+  #wake(): void {
     if (this.#closed) return;
     this.#wakes += 1;
     this.#dry = false;
@@ -68,6 +79,7 @@ export class ClaimTrigger {
       const claim = await send();
       // A wake-up during the claim may be newer than this result, which then does not mark the queue as dry.
       if (claim.status !== 'lost') this.#dry = !claim.more && wakes === this.#wakes;
+      this.#more = claim.more;
       if (claim.nextAt !== undefined) this.#wakeAt(claim.nextAt);
       return claim;
     } catch (error) {
@@ -89,9 +101,18 @@ export class ClaimTrigger {
 
   close(): void {
     this.#closed = true;
-    clearInterval(this.#poll);
+    clearTimeout(this.#poll);
     clearTimeout(this.#dueTimer);
     clearTimeout(this.#pauseTimer);
+  }
+
+  #pollLater(): void {
+    this.#poll = setTimeout(() => {
+      this.#pollMs = Math.min(2 * this.#pollMs, SLOWEST_POLL);
+      this.#wake();
+      this.#pollLater();
+    }, this.#pollMs);
+    if (!this.options.keepsProcess) this.#poll.unref();
   }
 
   #wakeAt(time: number): void {

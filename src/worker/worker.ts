@@ -81,7 +81,7 @@ export class Worker<T, C = ActiveJob<T>> {
       taken: (count) => this.#taken(count),
       onError: setup.onError,
     });
-    const stops = [engine.maintenance.watch(queue, options), engine.scheduleRunner.watch()];
+    const stops = [engine.maintenance.watch(queue, options, () => this.#claimer.wake()), engine.scheduleRunner.watch()];
     this.#unwatch = () => {
       for (const stop of stops) stop();
     };

@@ -1,8 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Engine } from '../../dist/engine/engine.js';
+import { open } from '../../dist/index.js';
+import { DEFAULT_SPEC } from '../../dist/job/spec.js';
 import { openStore } from '../../dist/store/open.js';
-import type { SweepOptions } from '../../dist/store/store.js';
+import type { Store, SweepOptions } from '../../dist/store/store.js';
 import { newJob } from '../support/jobs.js';
+import { RedisServer } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -57,3 +60,70 @@ describe('maintenance of a queue with several workers in one process', () => {
     }
   });
 });
+
+describe('maintenance of queues in which nothing happens', () => {
+  it('rests until a signal comes, and then sweeps at the usual interval', async () => {
+    const store = await openStore('sqlite::memory:', { timeout: 1_000 });
+    let sweeps = 0;
+    const engine = new Engine(counting(store, () => sweeps++));
+    cleanups.push(() => engine.close());
+    engine.maintenance.watch('q', { lease: 200, sweep: 10, maxCrashes: 1 });
+    await store.join('q', 'w', { lease: 60_000, info: '' });
+    await store.push('q', [Buffer.from('a')]);
+    const { entries } = await store.claim({ queue: 'q', worker: 'w', lease: 60_000 }, 1);
+    await until('a queue with a lease is swept on and on', () => sweeps > 3);
+    await store.settle('q', [
+      { lease: entries[0]!.lease, outcome: { to: 'done', attempt: 1, crashes: 0 }, spec: DEFAULT_SPEC, priority: 0 },
+    ]);
+    let before = -1;
+    await until('the sweeps rest', async () => {
+      if (before === sweeps) return true;
+      before = sweeps;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return false;
+    });
+    await store.push('q', [Buffer.from('b')]);
+    await until('it is swept again', () => sweeps > before + 3);
+  });
+
+  it('finds tasks that another program pushed, and what a worker held that took them and died', async () => {
+    const redis = await RedisServer.start();
+    cleanups.push(() => redis.stop());
+    const crore = await open(redis.url, { onError: () => {} });
+    cleanups.push(() => crore.close());
+    const seen: string[] = [];
+    const options = { lease: '600ms', sweep: '50ms', tasks: 'text', concurrency: 5 } as const;
+    const worker = crore.queue('q').work((job) => void seen.push(String(job.payload)), options);
+    await worker.ready();
+    for (const round of ['first', 'second']) {
+      await redis.client.lpush('crore:queues:q', round);
+      await until('the task is worked', () => seen.includes(round));
+    }
+    // Another worker takes tasks that came without a signal, and never comes back.
+    const other = await openStore(redis.url, { timeout: 5_000 });
+    cleanups.push(() => other.close());
+    const dead = { queue: 'q', worker: 'dead', lease: 300 };
+    await other.join('q', 'dead', { lease: 300, info: '' });
+    const taken: string[] = [];
+    for (let i = 0; taken.length === 0; i++) {
+      const pushing = redis.client.lpush('crore:queues:q', `task ${i}`);
+      const claiming = other.claim(dead, 1);
+      await pushing;
+      for (const { task } of (await claiming).entries) taken.push(Buffer.from(task!).toString());
+    }
+    await until('they are worked all the same', () => taken.every((task) => seen.includes(task)));
+  });
+});
+
+function counting(store: Store, swept: () => void): Store {
+  return new Proxy(store, {
+    get: (target, key) => {
+      const value = Reflect.get(target, key, target);
+      if (key !== 'sweep') return typeof value === 'function' ? value.bind(target) : value;
+      return (queue: string, options: SweepOptions) => {
+        swept();
+        return target.sweep(queue, options);
+      };
+    },
+  });
+}

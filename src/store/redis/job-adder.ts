@@ -2,14 +2,14 @@ import { CroreError } from '../../errors.js';
 import type { Bytes, NewJob } from '../../job/job.js';
 import { type AddOutcome, type Capacity, CREATED, FULL, type SourceStep, type SourceStore } from '../store.js';
 import type { RedisBatches } from './batches.js';
-import type { Again, Arg, Reply } from './connection/client.js';
+import type { Again, Arg, Reply, ScriptReply } from './connection/client.js';
 import type { Signals } from './connection/signals.js';
 import type { Dependencies } from './dependencies.js';
 import { addArguments, capacityText, groupedArguments, plainArguments } from './records/arguments.js';
 import type { Registry } from './registry.js';
 import type { ScriptName } from './scripts.js';
 import { asBuffer } from './tasks/raw-store.js';
-import { type ScriptReply, text, type View } from './view.js';
+import { text, type View } from './view.js';
 
 /** Adds jobs and raw tasks: a script for plain jobs, one for plain jobs in groups, and one for everything else. */
 export class JobAdder {
@@ -32,6 +32,7 @@ export class JobAdder {
     await this.registry.add(queue);
     const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
     const args: Arg[] = [this.view.time(), capacityText(limits.count), capacityText(limits.bytes), String(bytes)];
+    args.push(this.signals.origin);
     for (const task of tasks) args.push(asBuffer(task));
     return (await this.#runAndSignal('push', queue, args, false)).reply === 1;
   }
@@ -42,6 +43,7 @@ export class JobAdder {
     const unlimited = limits.count === undefined && limits.bytes === undefined;
     const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
     if (plain) {
+      plain.push(this.signals.origin);
       const { reply, repeated } = await this.#runAndSignal('add_plain', queue, plain, (args) => {
         args[2] = '0'; // a second try may find its own ids
       });
@@ -49,6 +51,7 @@ export class JobAdder {
     }
     const grouped = unlimited ? groupedArguments(jobs, now, createdAt) : undefined;
     if (grouped) {
+      grouped.push(this.signals.origin);
       const { reply, repeated } = await this.#runAndSignal('add_grouped', queue, grouped);
       return outcomes(jobs, reply as Reply[], repeated);
     }
@@ -93,11 +96,22 @@ export class JobAdder {
     return { reply: reply as Reply[], repeated };
   }
 
-  /** Notifies workers in this process without waiting for the server's signal. */
-  #runAndSignal(name: ScriptName, queue: string, args: Arg[], again: Again = true): Promise<ScriptReply> {
+  /**
+   * Notifies workers in this process without waiting for the server's signal, which they then do not get: their claim follows on the same connection. If
+   * the call was repeated, it may have overtaken it.
+   */
+  async #runAndSignal(name: ScriptName, queue: string, args: Arg[], again: Again = true): Promise<ScriptReply> {
     const running = this.view.run(name, queue, args, again);
-    this.signals.nudge(this.view.keys.queue(queue).channel);
-    return running;
+    const { channel } = this.view.keys.queue(queue);
+    this.signals.nudge(channel);
+    let tries = 0;
+    try {
+      const result = await running;
+      tries = result.tries;
+      return result;
+    } finally {
+      if (tries !== 1) this.signals.nudge(channel);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { writeAction } from '../../job/attempt.js';
+import { newNonce } from '../../job/id.js';
 import {
   type Bytes,
   isTerminal,
@@ -45,6 +45,7 @@ import { RedisHistory } from './history.js';
 import { JobAdder } from './job-adder.js';
 import type { Keys } from './keys.js';
 import { lostWithReservations, lostWithWorkers } from './lost-entries.js';
+import { heartbeat, withReady } from './queue/many-queues.js';
 import { Moves } from './queue/moves.js';
 import { configure, settings } from './queue/settings.js';
 import { count, dependents, get, leasesOf, list, queues, workers } from './reads.js';
@@ -96,7 +97,7 @@ export class RedisStore implements Store {
     this.threadUrl = options.threadUrl;
     this.#view = new View(options.client, options.keys, options.skew, options.clock);
     this.#registry = new Registry(this.#view);
-    this.#signals = new Signals(options.subscriber);
+    this.#signals = new Signals(options.subscriber, options.client.isOrdered ? newNonce() : '');
     this.#dependencies = new Dependencies(this.#view);
     this.batches = new RedisBatches(this.#view);
     this.#adder = new JobAdder(this.#view, this.#registry, this.#signals, this.#dependencies, this.batches);
@@ -123,7 +124,7 @@ export class RedisStore implements Store {
   }
 
   async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
-    const nonce = randomBytes(9).toString('base64url');
+    const nonce = newNonce();
     const args = [this.#view.time(), worker, String(n), nonce, String(lease)];
     const { reply } = await this.#view.run('claim', queue, args, false);
     const [status, more, next, first, ...entries] = reply as [Buffer, number, Buffer, number, ...Packed];
@@ -168,13 +169,8 @@ export class RedisStore implements Store {
     ]);
   }
 
-  async heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
-    return Promise.all(
-      sessions.map(async ({ queue, worker, lease }) => {
-        const { reply } = await this.#view.run('heartbeat', queue, [this.#view.time(), worker, String(lease)]);
-        return reply === 1;
-      }),
-    );
+  heartbeat(sessions: readonly WorkerSession[]): Promise<boolean[]> {
+    return heartbeat(this.#view, sessions);
   }
 
   async leave(queue: string, worker: string, onlyIfExpired = false): Promise<void> {
@@ -189,16 +185,16 @@ export class RedisStore implements Store {
   async sweep(queue: string, options: SweepOptions): Promise<SweepResult> {
     const { ms, count: most } = DEFAULT_SPEC.keep.done;
     const args = [this.#view.time(), ...[options.lease, options.every, ms, most].map(String)];
-    const reply = (await this.#view.run('sweep', queue, args)).reply as Reply[] | null;
-    if (reply === null) return { lost: [], more: false };
-    const [more, outbox, edges, unused, kept, droppedDead, count] = reply as number[];
+    const reply = (await this.#view.run('sweep', queue, args)).reply as Reply[] | number;
+    if (typeof reply === 'number') return { lost: [], more: false, quietFor: reply };
+    const [quietFor, more, outbox, edges, unused, kept, droppedDead, count] = reply as number[];
     if (unused === 1) await this.#registry.remove(queue);
     if (outbox! >= 2) await this.#moves.resume(queue);
     const left = outbox! % 2 === 1 && !(await this.#dependencies.drain(queue));
     if (edges === 1) await this.#dependencies.recheck(queue);
     if (kept === 1) await this.#dependencies.recheckKept(queue);
-    const workers = reply.slice(7, 7 + count!).map((id) => text(id));
-    const late = reply.slice(7 + count!).map((id) => text(id));
+    const workers = reply.slice(8, 8 + count!).map((id) => text(id));
+    const late = reply.slice(8 + count!).map((id) => text(id));
     const lost = [
       ...(workers.length > 0 ? await lostWithWorkers(this.#view, queue, new Set(workers)) : []),
       ...(await lostWithReservations(this.#view, queue, late)),
@@ -206,8 +202,13 @@ export class RedisStore implements Store {
     return {
       lost,
       more: more === 1 || left || lost.length > 0,
+      quietFor: quietFor!,
       ...(droppedDead! > 0 ? { droppedDead: droppedDead! } : {}),
     };
+  }
+
+  withReady(queues: readonly string[]): Promise<string[]> {
+    return withReady(this.#view, queues);
   }
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {

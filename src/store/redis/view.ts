@@ -1,12 +1,6 @@
-import type { Again, Arg, RedisClient, Reply } from './connection/client.js';
+import type { Again, Arg, RedisClient, Reply, ScriptReply } from './connection/client.js';
 import type { Keys } from './keys.js';
 import type { ScriptName } from './scripts.js';
-
-export interface ScriptReply {
-  reply: Reply;
-  /** The reply of a first try was lost, and this is that of a second one. */
-  repeated: boolean;
-}
 
 /** How the parts of the store see Redis: its client, the keys, the clock, and scripts that run on one queue. */
 export class View {

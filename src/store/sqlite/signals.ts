@@ -1,5 +1,6 @@
 import type { Signal } from '../store.js';
 import type { CommitWatcher } from './file/commit-watcher.js';
+import { QueueChanges } from './file/queue-changes.js';
 import type { Tables } from './tables.js';
 
 type Listener = (signal: Signal) => void;
@@ -10,6 +11,9 @@ const RESET_PAUSE = 50;
 /** Signals within this process, and what commits of other processes may mean. */
 export class Signals {
   readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #changes: QueueChanges;
+  /** Queues that have changed since they were told to check everything again. */
+  #unchecked = new Set<string>();
   readonly #watcher: CommitWatcher | undefined;
   #resetAt = 0;
   #resetTimer: NodeJS.Timeout | undefined;
@@ -21,6 +25,7 @@ export class Signals {
     /** Called after a commit of another process. */
     private readonly onForeignCommit: () => void,
   ) {
+    this.#changes = new QueueChanges(tables);
     this.#watcher = watcher?.(() => this.#foreignCommit());
   }
 
@@ -62,20 +67,24 @@ export class Signals {
     clearTimeout(this.#resetTimer);
   }
 
-  #emitAll(signal: Signal): void {
-    for (const queue of this.#listeners.keys()) this.emit(queue, signal);
-  }
-
-  /** Signals possible work at once, and possible cancellations or ends of watched jobs at a limited rate. */
+  /**
+   * Signals possible work at once, and possible cancellations or ends of watched jobs at a limited rate: to the queues that have changed, because
+   * most commits of an idle process are heartbeats.
+   */
   #foreignCommit(): void {
     this.onForeignCommit();
-    this.#emitAll({ type: 'work' });
-    if (this.#resetTimer) return;
+    for (const queue of this.#changes.since(this.#listeners)) {
+      this.#unchecked.add(queue);
+      this.emit(queue, { type: 'work' });
+    }
+    if (this.#resetTimer || this.#unchecked.size === 0) return;
     const wait = Math.max(0, this.#resetAt + RESET_PAUSE - performance.now());
     this.#resetTimer = setTimeout(() => {
       this.#resetTimer = undefined;
       this.#resetAt = performance.now();
-      this.#emitAll({ type: 'reset' });
+      const queues = this.#unchecked;
+      this.#unchecked = new Set();
+      for (const queue of queues) this.emit(queue, { type: 'reset' });
     }, wait).unref();
   }
 }

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { newNonce } from '../../job/id.js';
 import type { Bytes, Job, Lease, NewJob, State, Terminal } from '../../job/job.js';
 import type {
   AddOutcome,
@@ -136,7 +136,7 @@ export class SqliteStore implements Store {
   }
 
   claim({ queue: name, worker, lease }: WorkerSession, n: number): Promise<Claim> {
-    const nonce = randomBytes(9).toString('base64url');
+    const nonce = newNonce();
     const nothing: Claim = { status: 'lost', entries: [], more: false };
     return this.#access.update(name, nothing, (queue) =>
       claim(this.#tables, { queue, name, worker, lease, n, nonce, now: this.now() }),

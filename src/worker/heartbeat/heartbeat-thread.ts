@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { isCroreError } from '../../errors.js';
 import { openStore } from '../../store/open.js';
 import type { Store } from '../../store/store.js';
 import {
@@ -18,7 +19,6 @@ interface Session extends WatchedSession {
   /** One of our heartbeats got through. */
   taken: boolean;
   late: boolean;
-  timer: NodeJS.Timeout;
   beating: boolean;
 }
 
@@ -26,6 +26,8 @@ const setup = workerData as HeartbeatSetup;
 const turns = new Int32Array(setup.loop);
 const gate = new Int32Array(setup.gate);
 const sessions = new Map<string, Session>();
+/** One timer for all sessions with the same interval, so that their heartbeats are one call. */
+const timers = new Map<number, NodeJS.Timeout>();
 let opening: Promise<Store> | undefined;
 let seenTurns = -1;
 let turnedAt = performance.now();
@@ -55,19 +57,29 @@ function stillFor(): number {
   return now - turnedAt;
 }
 
-async function beat(session: Session): Promise<void> {
-  if (session.beating) return;
-  session.beating = true;
+async function beat(some: readonly Session[]): Promise<void> {
+  const resting = some.filter((session) => !session.beating);
+  if (resting.length === 0) return;
+  for (const session of resting) session.beating = true;
   const sentAt = monotonicNow();
   try {
-    const [alive] = await (await store()).heartbeat([session]);
-    if (alive) prolong(session, sentAt);
-    else lose(session);
-  } catch {
-    // the store was not reached: `check` notices when this lasts too long
+    const alive = await (await store()).heartbeat(resting);
+    resting.forEach((session, i) => {
+      if (alive[i]) prolong(session, sentAt);
+      else lose(session);
+    });
+  } catch (error) {
+    // A queue that cannot be written must not take the others with it. Where the store was not reached, `check` notices when this lasts too long.
+    if (resting.length > 1 && !(isCroreError(error) && error.code === 'STORE_UNREACHABLE')) beatOneByOne(resting);
   } finally {
-    session.beating = false;
+    for (const session of resting) session.beating = false;
   }
+}
+
+function beatOneByOne(some: readonly Session[]): void {
+  setImmediate(() => {
+    for (const session of some) void beat([session]);
+  });
 }
 
 function prolong(session: Session, sentAt: number): void {
@@ -81,8 +93,7 @@ function prolong(session: Session, sentAt: number): void {
 
 function lose(session: Session): void {
   if (sessions.get(session.worker) !== session) return;
-  clearInterval(session.timer);
-  sessions.delete(session.worker);
+  remove(session.worker);
   notify(session.worker, 'lost');
 }
 
@@ -101,18 +112,48 @@ function add(watched: WatchedSession): void {
     taken: false,
     late: false,
     beating: false,
-    timer: setInterval(() => {
-      check(session);
-      if (stillFor() < session.hung) void beat(session);
-    }, watched.heartbeatMs),
   };
   sessions.set(session.worker, session);
-  void beat(session);
+  const { heartbeatMs } = watched;
+  if (!timers.has(heartbeatMs))
+    timers.set(
+      heartbeatMs,
+      setInterval(() => tick(heartbeatMs), heartbeatMs),
+    );
+  beatSoon(session);
+}
+
+let fresh: Session[] = [];
+
+/** Those that are added together have their first heartbeat together. */
+function beatSoon(session: Session): void {
+  fresh.push(session);
+  if (fresh.length > 1) return;
+  setImmediate(() => {
+    const some = fresh;
+    fresh = [];
+    void beat(some.filter((one) => sessions.get(one.worker) === one));
+  });
+}
+
+function tick(heartbeatMs: number): void {
+  const mine = [...sessions.values()].filter((session) => session.heartbeatMs === heartbeatMs);
+  for (const session of mine) check(session);
+  const still = stillFor();
+  void beat(mine.filter(({ hung }) => still < hung));
+}
+
+function remove(worker: string): void {
+  const session = sessions.get(worker);
+  sessions.delete(worker);
+  if (!session || [...sessions.values()].some(({ heartbeatMs }) => heartbeatMs === session.heartbeatMs)) return;
+  clearInterval(timers.get(session.heartbeatMs));
+  timers.delete(session.heartbeatMs);
 }
 
 /** Lets the thread end by itself: terminating it during a call of the SQLite driver would abort the whole process. */
 async function stop(): Promise<void> {
-  for (const { timer } of sessions.values()) clearInterval(timer);
+  for (const timer of timers.values()) clearInterval(timer);
   sessions.clear();
   await opening?.then((open) => open.close()).catch(() => {}); // there is nothing left to close
   parentPort!.close();
@@ -127,7 +168,6 @@ parentPort!.on('message', (order: HeartbeatCommand) => {
     const session = sessions.get(order.renewed);
     if (session) session.safeUntil = Math.max(session.safeUntil, order.since + session.lease);
   } else if ('remove' in order) {
-    clearInterval(sessions.get(order.remove)?.timer);
-    sessions.delete(order.remove);
+    remove(order.remove);
   }
 });

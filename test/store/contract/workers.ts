@@ -13,6 +13,34 @@ export function testWorkers(bench: Bench): void {
   });
 
   describe('workers', () => {
+    it('need no sweep for a while at a queue in which nothing waits, runs or is due', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await claim(queue, 1);
+      const quietFor = async () => (await store.sweep(queue, SWEEP)).quietFor ?? 0;
+      const idle = await quietFor();
+      if (idle === 0) return; // a store that does not say so is swept as usual
+      expect((await store.sweep(queue, { ...SWEEP, every: 1_000 })).quietFor).toBe(idle);
+      await store.add(queue, [{ ...newJob('later'), delay: 500 }]);
+      await claim(queue, 1);
+      expect(await quietFor()).toBe(500);
+      const keep = { done: { ms: 300, count: 10 }, dead: { ms: 1_000, count: 1 } };
+      await store.add(queue, [newJob('a', { spec: { keep } })]);
+      expect(await quietFor()).toBe(0);
+      const [entry] = await claim(queue, 1);
+      await claim(queue, 1);
+      expect(await quietFor()).toBe(0);
+      await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))]);
+      expect(await quietFor()).toBe(300);
+      await store.push(queue, [Buffer.from('task')]);
+      expect(await quietFor()).toBe(0);
+      const [task] = await claim(queue, 1);
+      await claim(queue, 1);
+      expect(await quietFor()).toBe(0);
+      await store.settle(queue, [settlementOf(task!, finish({ attempt: 1, crashes: 0 } as never))]);
+      expect(await quietFor()).toBe(300);
+    });
+
     it('returns the work of a dead worker to the front, in order, exactly once', async () => {
       const queue = newQueue();
       await joined(queue, 'dead');

@@ -7,6 +7,14 @@ import { release } from './node-redis.js';
 export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
 
+export interface ScriptReply {
+  reply: Reply;
+  /** The reply of a first try was lost, and this is that of a second one. */
+  repeated: boolean;
+  /** How often it was sent: more than once, other calls may have run before it that were sent after it. */
+  tries: number;
+}
+
 /** Whether running a script twice is harmless, or a function that changes its arguments to make it harmless. */
 export type Again = boolean | ((args: Arg[]) => void);
 
@@ -56,6 +64,11 @@ export class RedisClient {
     return isCluster(this.#redis);
   }
 
+  /** Whether the server runs what one callback sends in the order in which it was sent, unless a call has to be repeated. */
+  get isOrdered(): boolean {
+    return !this.source.given && !this.isCluster;
+  }
+
   get redis(): Connection {
     return this.#redis;
   }
@@ -73,23 +86,24 @@ export class RedisClient {
     throw new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown}: ${why}`, { cause: error });
   }
 
-  /** Runs a script; the result says whether it may have run twice. */
-  async run(
-    name: ScriptName,
-    keys: Arg[],
-    args: Arg[],
-    again: Again = true,
-  ): Promise<{ reply: Reply; repeated: boolean }> {
+  /** Runs a script; the result says whether it may have run twice, and how often it was sent. */
+  async run(name: ScriptName, keys: Arg[], args: Arg[], again: Again = true): Promise<ScriptReply> {
     let repeated = false;
+    let tries = 0;
     const reply = await this.#persist(
-      () => this.#evaluate(name, keys, args),
+      () => {
+        tries += 1;
+        return this.#evaluate(name, keys, args, () => {
+          tries += 1;
+        });
+      },
       (lost) => {
         if (!again) throw this.#uncertain(name, lost);
         if (typeof again === 'function') again(args);
         repeated = true;
       },
     );
-    return { reply, repeated };
+    return { reply, repeated, tries };
   }
 
   /** Runs a plain command that is harmless to repeat. */
@@ -135,13 +149,14 @@ export class RedisClient {
     this.#wake();
   }
 
-  async #evaluate(name: ScriptName, keys: Arg[], args: Arg[]): Promise<Reply> {
+  async #evaluate(name: ScriptName, keys: Arg[], args: Arg[], sentAgain: () => void): Promise<Reply> {
     const script = scriptOf(name);
     const rest = [String(keys.length), ...keys, ...args];
     try {
       return await this.#send('EVALSHA', [script.sha, ...rest]);
     } catch (error) {
       if (!(error as Error).message.includes('NOSCRIPT')) throw error;
+      sentAgain();
       return await this.#send('EVAL', [script.source, ...rest]);
     }
   }
@@ -152,6 +167,7 @@ export class RedisClient {
     return new Promise((resolve, reject) => {
       const flight: Flight = { reject, sent: this.#redis.status === 'ready' };
       this.#flights.add(flight);
+      this.#gather();
       const answer = (this.#redis as Redis).callBuffer(command, args);
       // Our own connection has a time limit; a given connection may have none.
       (this.source.given ? bounded(answer, this.timeout, new Error('Command timed out')) : answer).then(
@@ -165,6 +181,14 @@ export class RedisClient {
         },
       );
     });
+  }
+
+  /** Commands of the same callback leave with one system call: an add and the claim that follows it, or a settlement and the next claim. */
+  #gather(): void {
+    const stream = this.source.given ? undefined : (this.#redis as Redis).stream;
+    if (!stream || stream.writableCorked > 0) return;
+    stream.cork();
+    process.nextTick(() => stream.uncork());
   }
 
   /** A given client may queue commands until it is connected: send nothing before that. */

@@ -27,7 +27,11 @@ export class Signals {
   readonly #channels = new Map<string, Channel>();
   #connection: Redis | Cluster | undefined;
 
-  constructor(private readonly subscriber: Subscriber) {}
+  constructor(
+    private readonly subscriber: Subscriber,
+    /** Of signals that need not come back, because `nudge` has told the listeners here; empty if all have to. */
+    readonly origin = '',
+  ) {}
 
   listen(name: string, listener: Listener): () => void {
     const channel = this.#channel(name);
@@ -103,17 +107,23 @@ export class Signals {
     return connection.subscribe(name).then(notify, () => {});
   }
 
+  #isOwn(message: Buffer | undefined): boolean {
+    return (
+      this.origin !== '' && message !== undefined && message.length > 1 && message.toString() === `w${this.origin}`
+    );
+  }
+
   #emit(name: string, message: Buffer | undefined): void {
     const channel = this.#channels.get(name);
     if (!channel) return;
     for (const messageListener of channel.messageListeners) messageListener(message);
-    if (channel.listeners.size === 0) return;
+    if (channel.listeners.size === 0 || this.#isOwn(message)) return;
     const signal = read(message);
     for (const listener of channel.listeners) listener(signal);
   }
 }
 
-/** A message is one letter, then its subject. */
+/** A message is one letter, then its subject; for work, who has told its own workers already. */
 function read(message: Buffer | undefined): Signal {
   const text = message?.toString() ?? '';
   const rest = text.slice(1);

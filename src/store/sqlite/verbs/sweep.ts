@@ -12,6 +12,8 @@ import { trimEvents } from './events.js';
 import { dropOldHistory } from './history.js';
 
 const CHUNK = 1_000;
+/** The longest time without a sweep, in milliseconds. */
+const LONGEST_QUIET = 60_000;
 
 export type Swept = SweepResult & { promoted: boolean };
 
@@ -21,7 +23,7 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   const { swept } = counters.row;
   const setBack = swept !== null && swept > now;
   if (swept !== null && !setBack && options.every > 0 && now - swept < options.every)
-    return { lost: [], more: false, promoted: false };
+    return { lost: [], more: false, promoted: false, quietFor: quietFor(tables, counters, now) };
   tables.sql('UPDATE queues SET swept = ? WHERE n = ?').run(now, queue);
   const promoted = promote(tables, counters, now, CHUNK);
   const forgotten = forgetOld(tables, counters, now);
@@ -40,7 +42,37 @@ export function sweep(tables: Tables, queue: number, name: string, now: number, 
   forgetUnused(tables, queue, now);
   const more = promoted === CHUNK || forgotten === CHUNK || freed >= CHUNK || lost.length > 0;
   const dropped = counters.get('dropped');
-  return { lost, more, promoted: promoted > 0, ...(dropped > 0 ? { droppedDead: dropped } : {}) };
+  return {
+    lost,
+    more,
+    promoted: promoted > 0,
+    quietFor: quietFor(tables, counters, now),
+    ...(dropped > 0 ? { droppedDead: dropped } : {}),
+  };
+}
+
+/**
+ * For how long nothing has to be swept unless a signal comes first: nothing waits or is leased, and whoever adds something next changes the row of
+ * the queue, which others notice.
+ */
+function quietFor(tables: Tables, counters: QueueCounters, now: number): number {
+  const { queue } = counters;
+  const busy = counters.get('tasks') + counters.get('ready') + counters.get('active');
+  if (busy > 0 || isAnyTaskLeased(tables, queue)) return 0;
+  const times = [
+    tables.sql('SELECT min(at) AS at FROM jobs WHERE queue = ? AND state = 1').get(queue),
+    tables.sql('SELECT min(until) AS at FROM keys WHERE queue = ? AND until > 0').get(queue),
+    tables.sql('SELECT min(until) AS at FROM ended_ids WHERE queue = ?').get(queue),
+    tables.sql('SELECT min(until) AS at FROM needed WHERE down = 0 AND until > 0').get(),
+    ...[S.done, S.dead, S.cancelled].map((state) =>
+      tables.sql('SELECT min(until) AS at FROM jobs WHERE queue = ? AND state = ? AND state > 3').get(queue, state),
+    ),
+  ].flatMap((row) => (row?.at as number | null) ?? []);
+  return Math.max(0, Math.min(now + LONGEST_QUIET, ...times) - now);
+}
+
+function isAnyTaskLeased(tables: Tables, queue: number): boolean {
+  return tables.sql('SELECT 1 FROM tasks WHERE queue = ? AND worker IS NOT NULL LIMIT 1').get(queue) !== undefined;
 }
 
 function forgetIds(tables: Tables, queue: number, now: number): number {

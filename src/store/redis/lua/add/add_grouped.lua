@@ -1,6 +1,7 @@
 -- add_grouped: add, for jobs with a group and otherwise default settings: ready now, default priority, no unique key, no
 -- upstream jobs.
--- ARGV: now, bytes of the records, packed list of id, record, group, id, record, group … Ids are distinct.
+-- ARGV: now, bytes of the records, packed list of id, record, group, id, record, group …, origin of the signal. Ids are
+-- distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
 -- include: bytes ended_ids events groups wake
 local fields = cmsgpack.unpack(ARGV[3])
@@ -40,5 +41,5 @@ if watched() then
   for _, id in ipairs(ids) do event('added', id) end
 end
 add_bytes(bytes)
-wake()
+wake(false, ARGV[4])
 return reply

@@ -1,6 +1,6 @@
 -- add_plain: add, for jobs with default settings: new, ready now, default priority, no unique key, no upstream jobs.
 -- ARGV: now, bytes of the records, 1 if the ids were generated for this call and cannot exist yet, packed list of id,
--- record, id, record … Ids are distinct.
+-- record, id, record …, origin of the signal. Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
 -- include: bytes ended_ids events wake
 local fields = cmsgpack.unpack(ARGV[4])
@@ -35,6 +35,6 @@ if watched() then
 end
 if bytes > 0 then
   add_bytes(bytes)
-  wake()
+  wake(false, ARGV[5])
 end
 return reply

@@ -5,7 +5,7 @@
 -- all are new). If all are raw tasks, instead of these lists: size of the task batches, packed list of the tasks of each batch, or of all.
 -- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>', with the number of tasks in its batch in place
 -- of the attempt if all are raw tasks. A claim also renews the session.
--- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks events bytes
+-- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks events bytes wake
 local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 -- A key of the wrong type must fail here, before anything is written.
 call('LLEN', list)
@@ -13,7 +13,8 @@ allow_oom()
 local deadline = call('ZSCORE', stem .. 'workers', worker)
 if not deadline or tonumber(deadline) < 0 then return { 'lost', 0, '', 0 } end
 call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
-if call('HEXISTS', stem .. 'meta', 'paused') == 1 then return { 'paused', 0, '', 0 } end
+local paused, hungry = unpack(call('HMGET', stem .. 'meta', 'paused', 'hungry'))
+if paused then return { 'paused', 0, '', 0 } end
 -- An open breaker lets nothing through until its time comes, and then one entry.
 local gate = get_breaker()
 if gate and gate.till > now then return { 'paused', 0, string.format('%.0f', gate.till), 0 } end
@@ -91,6 +92,8 @@ if more == 1 and total == most and (bound or opens) then
   sooner(opens)
 end
 if grouped() then sooner(call('ZRANGE', stem .. 'rested', 0, 0, 'WITHSCORES')[2]) end
+-- No signal was sent for these entries: another program pushed them, or they have just become due. Whoever sweeps must know that they are leased.
+if hungry and total > 0 then wake() end
 -- The next add wakes the workers.
 if more == 0 then call('HSET', stem .. 'meta', 'hungry', 1) end
 if total == 0 then return { 'ok', more, next_at, 0 } end

@@ -1,7 +1,13 @@
--- heartbeat: renews an existing session. ARGV: now, worker, lease in ms. Reply: 1, or 0 if it is gone.
+-- heartbeat: renews existing sessions. KEYS: of each queue its list and its prefix; more than one queue only where there are no slots.
+-- ARGV: now, then per queue: worker, lease in ms. Reply: per queue 1, or 0 if the session is gone.
 -- include: allow_oom
 allow_oom()
-local deadline = call('ZSCORE', stem .. 'workers', ARGV[2])
-if not deadline or tonumber(deadline) < 0 then return 0 end
-call('ZADD', stem .. 'workers', 'XX', now + ARGV[3], ARGV[2])
-return 1
+local reply = {}
+for i = 1, #KEYS / 2 do
+  local workers, worker = KEYS[2 * i] .. 'workers', ARGV[2 * i]
+  local deadline = call('ZSCORE', workers, worker)
+  local alive = deadline and tonumber(deadline) >= 0
+  if alive then call('ZADD', workers, 'XX', now + ARGV[2 * i + 1], worker) end
+  reply[i] = alive and 1 or 0
+end
+return reply

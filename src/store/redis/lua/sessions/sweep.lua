@@ -1,13 +1,13 @@
 -- sweep: periodic maintenance of a queue.
 -- ARGV: now, lease in ms, sweep interval in ms, ms for which recent jobs are kept, how many of them.
--- Reply: nil if another process has just swept; else: more (0 or 1), outbox (1 if it has messages, 2 more if jobs are being moved), dependencies (0 or 1), unused (0 or 1),
+-- Reply: if another process has just swept, for how many ms no sweep is needed (0: the usual ones are); else: the same, more (0 or 1), outbox (1 if it has messages, 2 more if jobs are being moved), dependencies (0 or 1), unused (0 or 1),
 -- kept records (0 or 1), dead jobs dropped so far, number of dead workers, their ids…, ids of jobs whose reservation ended…
--- include: allow_oom kept_records promote runs unused wake
+-- include: allow_oom kept_records promote quiet runs unused wake
 allow_oom()
 local lease, every = tonumber(ARGV[2]), tonumber(ARGV[3])
 local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
 -- after the clock was set back, sweeps must not stop until it has caught up
-if swept and every > 0 and now >= swept and now - swept < every then return nil end
+if swept and every > 0 and now >= swept and now - swept < every then return quiet_for() end
 call('HSET', stem .. 'meta', 'swept', now)
 
 local more = promote_due(1000) == 1000 and 1 or 0
@@ -79,7 +79,7 @@ dead = expired
 if call('EXISTS', list, stem .. 'ready', stem .. 'prio', stem .. 'turns', stem .. 'reopen') > 0 then wake() end
 local arrived = call('ZRANGEBYSCORE', stem .. 'arrived', '-inf', now, 'LIMIT', 0, 1000)
 if #arrived > 0 then call('ZREM', stem .. 'arrived', unpack(arrived)) end
-local reply = { more, call('EXISTS', stem .. 'outbox') + 2 * call('EXISTS', stem .. 'moving'), call('EXISTS', stem .. 'edges'), is_unused() and 1 or 0,
+local reply = { #dead + #late > 0 and 0 or quiet_for(), more, call('EXISTS', stem .. 'outbox') + 2 * call('EXISTS', stem .. 'moving'), call('EXISTS', stem .. 'edges'), is_unused() and 1 or 0,
   call('EXISTS', stem .. 'kept_by'), tonumber(call('HGET', stem .. 'meta', 'dropped')) or 0, #dead }
 for _, worker in ipairs(dead) do reply[#reply + 1] = worker end
 for _, id in ipairs(late) do reply[#reply + 1] = id end

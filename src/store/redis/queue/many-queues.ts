@@ -1,0 +1,55 @@
+import type { WorkerSession } from '../../store.js';
+import type { Arg, Reply } from '../connection/client.js';
+import type { View } from '../view.js';
+
+/** What an idle process asks about all of its queues: as few calls as the server allows, because a call costs more than what it asks. */
+
+/** Queues per call. */
+const TOGETHER = 100;
+/** Servers behind a proxy may have slots although they do not look like a cluster. */
+const views = new WeakSet<View>();
+
+function hasSlots(view: View): boolean {
+  return view.client.isCluster || views.has(view);
+}
+
+/** Renews sessions. A thousand sessions one by one take 15 times as long as in calls of a hundred. */
+export async function heartbeat(view: View, sessions: readonly WorkerSession[]): Promise<boolean[]> {
+  const replies = await inParts(view, sessions, (part) => {
+    const keys = part.flatMap(({ queue }) => [view.keys.queue(queue).list, view.keys.queue(queue).stem]);
+    const args = part.flatMap(({ worker, lease }): Arg[] => [worker, String(lease)]);
+    return view.client.run('heartbeat', keys, [view.time(), ...args]).then(({ reply }) => reply as Reply[]);
+  });
+  return replies.flat().map((reply) => reply === 1);
+}
+
+/** Of these queues, those in which something is ready: other programs push tasks without a signal. */
+export async function withReady(view: View, queues: readonly string[]): Promise<string[]> {
+  const ask = (part: readonly string[]) =>
+    view.client.call('EXISTS', ...part.flatMap((queue) => readyKeys(view, queue)));
+  const counts = await inParts(view, queues, ask);
+  const size = hasSlots(view) ? 1 : TOGETHER;
+  const found = counts.flatMap((count, i) => (count === 0 ? [] : queues.slice(i * size, (i + 1) * size)));
+  if (found.length < 2 || size === 1) return found;
+  const own = await Promise.all(found.map((queue) => ask([queue])));
+  return found.filter((_queue, i) => own[i] !== 0);
+}
+
+function readyKeys(view: View, queue: string): string[] {
+  const { list, stem } = view.keys.queue(queue);
+  return [list, `${stem}ready`, `${stem}prio`, `${stem}turns`];
+}
+
+/** Calls `ask` with parts of the items: with one at a time if each may be in another slot. */
+async function inParts<T, R>(view: View, items: readonly T[], ask: (part: readonly T[]) => Promise<R>): Promise<R[]> {
+  const size = hasSlots(view) ? 1 : TOGETHER;
+  const parts: (readonly T[])[] = [];
+  for (let i = 0; i < items.length; i += size) parts.push(items.slice(i, i + size));
+  try {
+    return await Promise.all(parts.map(ask));
+  } catch (error) {
+    if (hasSlots(view) || !/CROSSSLOT/.test((error as Error).message)) throw error;
+    views.add(view);
+    return inParts(view, items, ask);
+  }
+}
