@@ -3,18 +3,24 @@ import { Crore } from '../proto/crore/v1/crore_pb.js';
 import { Lakh } from '../proto/lakh/lakh_pb.js';
 import type { ServerContext } from './context.js';
 import { croreService } from './crore/service.js';
+import { WorkCall } from './crore/work-call.js';
 import { WorkStream } from './crore/work-stream.js';
 import type { Health } from './health.js';
+import type { Call } from './http2/call.js';
 import { Reflection } from './reflection.js';
 import { connectErrorOf, statusOf } from './status.js';
 
-/** The calls that a library serves: crore.v1, health and reflection. */
+export const WORK = '/crore.v1.Crore/Work';
+
+/** The calls of crore.v1, health and reflection, which a library serves, but for a worker's stream of plain gRPC. */
 export class Routes {
   readonly #streams = new Set<WorkStream>();
 
   constructor(
     private readonly context: ServerContext,
     private readonly health: Health,
+    /** Maximum bytes of a request message. */
+    private readonly readLimit: number,
   ) {}
 
   get busy(): boolean {
@@ -29,20 +35,24 @@ export class Routes {
     for (const stream of this.#streams) stream.cut();
   }
 
+  /** A worker's stream of plain gRPC. */
+  work(call: Call): void {
+    new WorkCall(this.context, call, this.#stream(call.headers['user-agent'] ?? ''), this.readLimit);
+  }
+
+  #stream(userAgent: string): WorkStream {
+    const from = userAgent.split(/[ /]/)[0]!.replace(/[^\w.-]/g, '') || 'worker';
+    const stream = new WorkStream(this.context, from, (gone) => this.#streams.delete(gone));
+    this.#streams.add(stream);
+    return stream;
+  }
+
   readonly register = (router: ConnectRouter): void => {
     const { context } = this;
     router.service(Crore, {
       ...croreService(context),
-      work: (requests, { signal, requestHeader }) => {
-        const from =
-          requestHeader
-            .get('user-agent')
-            ?.split(/[ /]/)[0]
-            ?.replace(/[^\w.-]/g, '') || 'worker';
-        const stream = new WorkStream(context, from, (gone) => this.#streams.delete(gone));
-        this.#streams.add(stream);
-        return stream.serve(requests, signal);
-      },
+      work: (requests, { signal, requestHeader }) =>
+        this.#stream(requestHeader.get('user-agent') ?? '').serve(requests, signal),
     });
     this.health.routes(router);
     new Reflection([Lakh, Crore]).routes(router);
