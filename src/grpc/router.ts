@@ -3,6 +3,7 @@ import { Crore } from '../proto/crore/v1/crore_pb.js';
 import { Lakh } from '../proto/lakh/lakh_pb.js';
 import type { ServerContext } from './context.js';
 import { croreService } from './crore/service.js';
+import { type MessageLimits, UnaryCalls } from './crore/unary-calls.js';
 import { WorkCall } from './crore/work-call.js';
 import { WorkStream } from './crore/work-stream.js';
 import type { Health } from './health.js';
@@ -10,18 +11,25 @@ import type { Call } from './http2/call.js';
 import { Reflection } from './reflection.js';
 import { connectErrorOf, statusOf } from './status.js';
 
-export const WORK = '/crore.v1.Crore/Work';
+const WORK = '/crore.v1.Crore/Work';
 
-/** The calls of crore.v1, health and reflection, which a library serves, but for a worker's stream of plain gRPC. */
+/**
+ * The calls of crore.v1, health and reflection. A library serves them, but for workers' streams and single calls of crore.v1 in
+ * plain gRPC.
+ */
 export class Routes {
   readonly #streams = new Set<WorkStream>();
+  readonly #service: ReturnType<typeof croreService>;
+  readonly #unary: UnaryCalls;
 
   constructor(
     private readonly context: ServerContext,
     private readonly health: Health,
-    /** Maximum bytes of a request message. */
-    private readonly readLimit: number,
-  ) {}
+    private readonly limits: MessageLimits,
+  ) {
+    this.#service = croreService(context);
+    this.#unary = new UnaryCalls(context, this.#service, limits);
+  }
 
   get busy(): boolean {
     return this.#streams.size > 0;
@@ -35,9 +43,14 @@ export class Routes {
     for (const stream of this.#streams) stream.cut();
   }
 
-  /** A worker's stream of plain gRPC. */
-  work(call: Call): void {
-    new WorkCall(this.context, call, this.#stream(call.headers['user-agent'] ?? ''), this.readLimit);
+  /** Whether a call of plain gRPC needs no library. */
+  handles(path: string): boolean {
+    return path === WORK || this.#unary.handles(path);
+  }
+
+  handle(path: string, call: Call): void {
+    if (path !== WORK) this.#unary.handle(path, call);
+    else new WorkCall(this.context, call, this.#stream(call.headers['user-agent'] ?? ''), this.limits.read);
   }
 
   #stream(userAgent: string): WorkStream {
@@ -48,9 +61,8 @@ export class Routes {
   }
 
   readonly register = (router: ConnectRouter): void => {
-    const { context } = this;
     router.service(Crore, {
-      ...croreService(context),
+      ...this.#service,
       work: (requests, { signal, requestHeader }) =>
         this.#stream(requestHeader.get('user-agent') ?? '').serve(requests, signal),
     });

@@ -29,7 +29,7 @@ import { LakhService } from './lakh/lakh-service.js';
 import { ClaimsByQueue } from './queue-claims.js';
 import { QueueSweeper } from './queue-sweeper.js';
 import { Readiness } from './readiness.js';
-import { Routes, translating, WORK } from './router.js';
+import { Routes, translating } from './router.js';
 import { RpcHandlers } from './rpc-handlers.js';
 
 export interface ServerSetup {
@@ -125,13 +125,13 @@ export class Server {
     this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
     this.#lakh = new LakhService(this.#context);
     // A batch of jobs is one message here, whereas lakh has one job per message.
-    const readLimit = 4 * setup.limits.message;
-    this.#routes = new Routes(this.#context, this.#health, readLimit);
+    const limits = { read: 4 * setup.limits.message, write: LARGEST_ANSWER };
+    this.#routes = new Routes(this.#context, this.#health, limits);
     this.#rpcHandlers = new RpcHandlers({
       routes: this.#routes.register,
       interceptors: [translating(this.#context)],
-      readLimit,
-      writeLimit: LARGEST_ANSWER,
+      readLimit: limits.read,
+      writeLimit: limits.write,
       log,
     });
     engine.scheduleRunner.watch();
@@ -308,7 +308,7 @@ export class Server {
     } else if (isGrpc && this.#lakh.handles(path)) {
       if (this.#closing) call.end('UNAVAILABLE', 'the server is shutting down');
       else this.#lakh.handle(path, call);
-    } else if (isGrpc && path === WORK && !this.#closing) this.#routes.work(call);
+    } else if (isGrpc && this.#routes.handles(path)) this.#routes.handle(path, call);
     else if (this.#rpcHandlers.handles(path)) {
       const method = String(headers[':method']);
       const incoming = { path, method, httpVersion: '2.0', headers, body: stream, budget };
