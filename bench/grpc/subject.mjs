@@ -1,76 +1,9 @@
 // One server in its own process. The parent asks it over IPC for its CPU time.
 import { fileURLToPath } from 'node:url';
-import { DEFAULT_SPEC } from '../../dist/job/spec.js';
-
-/** Verbs of a store that no call of this benchmark reaches. */
-const UNUSED = [
-  'push',
-  'recordProgress',
-  'leasesOf',
-  'get',
-  'list',
-  'workers',
-  'cancel',
-  'rerun',
-  'update',
-  'remove',
-  'configure',
-  'obliterate',
-  'watchForEnd',
-];
+import { forgettingStore, passingStore } from './stores.mjs';
 
 const [, , kind, ...rest] = process.argv;
-const file = fileURLToPath(new URL('../../proto/lakh/lakh.proto', import.meta.url));
-
-/** A store that keeps nothing, so that only the cost of the protocol remains. */
-function nullStore(jobs) {
-  const created = { outcome: 'created' };
-  let given = 0;
-  const entryOf = (i) => ({
-    lease: { worker: 'bench', token: `1.1-000.${i}`, id: `job-${i}` },
-    job: {
-      queue: 'bench',
-      id: `job-${i}`,
-      state: 'active',
-      payload: '["user@example.org","4711"]',
-      priority: 0,
-      attempt: 1,
-      crashes: 0,
-      createdAt: 0,
-      spec: DEFAULT_SPEC,
-    },
-  });
-  const waiting = Array.from({ length: jobs }, (_x, i) => entryOf(i));
-  return {
-    maxParallelClaims: 1,
-    warnings: [],
-    now: () => Date.now(),
-    add: async (_queue, all) => all.map(() => created),
-    claim: async (_session, n) => {
-      const entries = waiting.slice(given, given + n);
-      given += entries.length;
-      return { status: 'ok', entries, more: given < jobs };
-    },
-    settle: async (_queue, all) => all.map(() => true),
-    reportSuccess: async (_queue, ids) => ids.map(() => true),
-    // A worker that joins finds all of them again.
-    join: async () => {
-      given = 0;
-    },
-    heartbeat: async (all) => all.map(() => true),
-    leave: async () => {},
-    sweep: async () => ({ lost: [], more: false }),
-    queues: async () => [],
-    schedules: { list: async () => [] },
-    settings: async () => ({ paused: false, limits: {} }),
-    count: async () => ({ blocked: 0, scheduled: 0, ready: 0, active: 0, done: 0, dead: 0, cancelled: 0 }),
-    subscribe: () => () => {},
-    close: async () => {},
-    ...Object.fromEntries(
-      UNUSED.map((verb) => [verb, () => Promise.reject(new Error(`the store that keeps nothing has no ${verb}`))]),
-    ),
-  };
-}
+const protos = fileURLToPath(new URL('../../proto', import.meta.url));
 
 async function ours(store) {
   const { Server } = await import('../../dist/grpc/server.js');
@@ -107,8 +40,13 @@ async function ours(store) {
 async function bareGrpcJs(jobs) {
   const grpc = await import('@grpc/grpc-js');
   const { loadSync } = await import('@grpc/proto-loader');
-  const { lakh } = grpc.loadPackageDefinition(loadSync(file, { keepCase: true }));
+  const load = (file) => grpc.loadPackageDefinition(loadSync(file, { keepCase: true, includeDirs: [protos] }));
+  const { lakh } = load('lakh/lakh.proto');
+  const { crore } = load('crore/v1/crore.proto');
   const server = new grpc.Server();
+  server.addService(crore.v1.Crore.service, {
+    Add: ({ request }, done) => done(null, { results: request.jobs.map(() => ({ outcome: 1, id: 'job' })) }),
+  });
   server.addService(lakh.Lakh.service, {
     Work(call, done) {
       call.on('data', () => {});
@@ -160,7 +98,8 @@ async function bareHttp2(jobs) {
 async function start() {
   if (kind === 'floor') return bareHttp2(Number(rest[0]));
   if (kind === 'grpc-js') return bareGrpcJs(Number(rest[0]));
-  if (kind === 'protocol') return ours(nullStore(Number(rest[0])));
+  if (kind === 'protocol') return ours(forgettingStore(Number(rest[0])));
+  if (kind === 'passing') return ours(passingStore());
   const { openStore } = await import('../../dist/store/open.js');
   return ours(await openStore(rest[0], { timeout: 10_000 }));
 }

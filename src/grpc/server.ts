@@ -124,13 +124,14 @@ export class Server {
     this.#health = new Health(SERVICES, () => readiness.problem());
     this.#budget = new ByteBudget(setup.limits.buffered, 'this server');
     this.#lakh = new LakhService(this.#context);
-    this.#routes = new Routes(this.#context, this.#health);
+    // A batch of jobs is one message here, whereas lakh has one job per message.
+    const limits = { read: 4 * setup.limits.message, write: LARGEST_ANSWER };
+    this.#routes = new Routes(this.#context, this.#health, limits);
     this.#rpcHandlers = new RpcHandlers({
       routes: this.#routes.register,
       interceptors: [translating(this.#context)],
-      // A batch of jobs is one message here, whereas lakh has one job per message.
-      readLimit: 4 * setup.limits.message,
-      writeLimit: LARGEST_ANSWER,
+      readLimit: limits.read,
+      writeLimit: limits.write,
       log,
     });
     engine.scheduleRunner.watch();
@@ -307,7 +308,8 @@ export class Server {
     } else if (isGrpc && this.#lakh.handles(path)) {
       if (this.#closing) call.end('UNAVAILABLE', 'the server is shutting down');
       else this.#lakh.handle(path, call);
-    } else if (this.#rpcHandlers.handles(path)) {
+    } else if (isGrpc && this.#routes.handles(path)) this.#routes.handle(path, call);
+    else if (this.#rpcHandlers.handles(path)) {
       const method = String(headers[':method']);
       const incoming = { path, method, httpVersion: '2.0', headers, body: stream, budget };
       void this.#rpcHandlers.handle(incoming, new Http2ServerResponse(stream));

@@ -8,8 +8,8 @@ const ERROR_PAUSE = 200;
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
- * Decides when a claim is worth its round trip. Everything that claims from a queue has one: the library's worker, the dispatcher
- * of the lakh protocol, a queue of a crore.v1 stream.
+ * Decides when a claim is worth its round trip. Whatever claims from a queue has one: the library's worker, and a job server for
+ * all workers that it has there.
  *
  *            signal, due time, slow poll, end of a pause
  *      dry ────────────────────────────────────────────▶ open

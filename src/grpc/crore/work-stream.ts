@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { checkName } from '../../engine/input/check.js';
 import { CLAIMED_TASK } from '../../engine/raw-task.js';
 import { CroreError } from '../../errors.js';
@@ -8,6 +8,7 @@ import type {
   WorkRequest_Open,
   WorkRequest_Progress,
   WorkRequest_Settle,
+  WorkResponseSchema,
 } from '../../proto/crore/v1/crore_pb.js';
 import { JobSchema } from '../../proto/crore/v1/job_pb.js';
 import { fromBody, fromJob } from '../../store/grpc/codec.js';
@@ -25,6 +26,8 @@ const SHORTEST_LEASE = 500;
 const LONGEST_LEASE = 3_600_000;
 const MOST_CREDIT = 10_000;
 const HESITATION = 25;
+
+type Response = MessageInitShape<typeof WorkResponseSchema>;
 
 interface Held {
   queue: StreamQueue;
@@ -54,7 +57,7 @@ export class WorkStream {
     private readonly left: (stream: WorkStream) => void,
   ) {}
 
-  async *serve(requests: AsyncIterable<WorkRequest>, signal: AbortSignal): AsyncGenerator<object> {
+  async *serve(requests: AsyncIterable<WorkRequest>, signal: AbortSignal): AsyncGenerator<Response> {
     void this.#read(requests, signal);
     const aborted = () => this.#responses.end();
     signal.addEventListener('abort', aborted);
