@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres, { type Sql } from 'postgres';
@@ -24,6 +24,36 @@ export function account(): { uid?: number; gid?: number } {
   return { uid: id('-u'), gid: id('-g') };
 }
 
+function binaries(): string {
+  const bin = postgresBinaries();
+  if (!bin) throw new Error('PostgreSQL is not installed: run node scripts/setup.mjs --test');
+  return bin;
+}
+
+function makeDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'crore-postgres-'));
+  const user = account();
+  if (user.uid !== undefined) chownSync(dir, user.uid, user.gid!);
+  return dir;
+}
+
+function asArguments(settings: Record<string, string>): string[] {
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+}
+
+function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+}
+
+/** It may have ended by itself. */
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // gone already
+  }
+}
+
 /** A real PostgreSQL server for tests on a free loopback port, stopped by its pid, with an independent client. */
 export class PostgresServer {
   private process: ChildProcess | undefined;
@@ -32,6 +62,7 @@ export class PostgresServer {
   private constructor(
     readonly port: number,
     readonly dir: string,
+    private readonly data: string,
     private readonly bin: string,
     private readonly settings: string[],
   ) {
@@ -45,17 +76,28 @@ export class PostgresServer {
     });
   }
 
-  static async start(settings: Record<string, string> = {}): Promise<PostgresServer> {
-    const bin = postgresBinaries();
-    if (!bin) throw new Error('PostgreSQL is not installed: run node scripts/setup.mjs --test');
-    const dir = mkdtempSync(join(tmpdir(), 'crore-postgres-'));
-    const user = account();
-    if (user.uid !== undefined) chownSync(dir, user.uid, user.gid!);
-    const args = ['-D', join(dir, 'data'), '-U', 'crore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-    execFileSync(join(bin, 'initdb'), args, { ...user, cwd: dir, stdio: 'ignore' });
-    const port = await freePort();
-    const given = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const server = new PostgresServer(port, dir, bin, given);
+  /** `data` and `wal`: parent folders of the database and of its write-ahead log, elsewhere than in the folder of this server. */
+  static async start(settings: Record<string, string> = {}, places: { data?: string; wal?: string } = {}) {
+    const bin = binaries();
+    const dir = makeDir();
+    const data = join(places.data ?? dir, 'data');
+    const wal = places.wal === undefined ? [] : ['--wal-segsize=1', `--waldir=${join(places.wal, 'wal')}`];
+    const args = ['-D', data, '-U', 'crore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync', ...wal];
+    execFileSync(join(bin, 'initdb'), args, { ...account(), cwd: dir, stdio: 'ignore' });
+    const server = new PostgresServer(await freePort(), dir, data, bin, asArguments(settings));
+    await server.up();
+    return server;
+  }
+
+  /** A standby that streams from another server. */
+  static async replicaOf(primary: PostgresServer, settings: Record<string, string> = {}) {
+    const bin = binaries();
+    const dir = makeDir();
+    const data = join(dir, 'data');
+    const from = ['-h', '127.0.0.1', '-p', String(primary.port), '-U', 'crore'];
+    const args = [...from, '-D', data, '-R', '-X', 'stream', '-c', 'fast', '--no-sync'];
+    execFileSync(join(bin, 'pg_basebackup'), args, { ...account(), cwd: dir, stdio: 'ignore' });
+    const server = new PostgresServer(await freePort(), dir, data, bin, asArguments(settings));
     await server.up();
     return server;
   }
@@ -70,14 +112,13 @@ export class PostgresServer {
 
   /** Replaces the rules of who may log in, and how. */
   async allow(rules: string): Promise<void> {
-    writeFileSync(join(this.dir, 'data', 'pg_hba.conf'), `${rules}\n`);
+    writeFileSync(join(this.data, 'pg_hba.conf'), `${rules}\n`);
     await this.client`select pg_reload_conf()`;
   }
 
   async up(): Promise<void> {
-    const data = join(this.dir, 'data');
     const fast = ['fsync=off', 'full_page_writes=off', 'shared_buffers=32MB', `unix_socket_directories=${this.dir}`];
-    const args = ['-D', data, '-p', String(this.port), '-h', '127.0.0.1', ...fast.flatMap((one) => ['-c', one])];
+    const args = ['-D', this.data, '-p', String(this.port), '-h', '127.0.0.1', ...fast.flatMap((one) => ['-c', one])];
     this.process = spawn(join(this.bin, 'postgres'), [...args, ...this.settings], {
       ...account(),
       cwd: this.dir,
@@ -98,6 +139,18 @@ export class PostgresServer {
     const gone = once(process, 'exit');
     process.kill('SIGQUIT');
     await gone;
+  }
+
+  /** SIGKILL for the server and all its processes. */
+  async kill(): Promise<void> {
+    const process = this.process;
+    if (!process || process.exitCode !== null || process.signalCode !== null) return;
+    const gone = once(process, 'exit');
+    const children = childrenOf(this.pid);
+    process.kill('SIGKILL');
+    for (const pid of children) endProcess(pid);
+    await gone;
+    await until('its processes are gone', () => children.every((pid) => !existsSync(`/proc/${pid}`)));
   }
 
   async stop(): Promise<void> {

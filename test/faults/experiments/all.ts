@@ -1,6 +1,7 @@
 import type { Experiment } from '../support/experiment.js';
 import { CLUSTER_FAULTS } from './cluster.js';
 import { INPUT_FAULTS } from './input.js';
+import { POSTGRES_FAULTS } from './postgres.js';
 import { REDIS_FAULTS } from './redis.js';
 import { SERVER_FAULTS } from './server.js';
 import { SQLITE_FAULTS } from './sqlite.js';
@@ -11,6 +12,7 @@ export const EXPERIMENTS: Experiment[] = [
   ...REDIS_FAULTS,
   ...CLUSTER_FAULTS,
   ...SQLITE_FAULTS,
+  ...POSTGRES_FAULTS,
   ...INPUT_FAULTS,
   ...SERVER_FAULTS,
 ];

@@ -6,10 +6,10 @@ import { inventoryOf, leftovers } from '../history/leftovers.js';
 import { type Experiment, onEach } from '../support/experiment.js';
 import { FAST } from '../support/lab.js';
 
-const BOTH = ['sqlite', 'redis'];
+const ALL = ['sqlite', 'redis', 'postgres'];
 const median = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
 
-const backlog = onEach(BOTH, {
+const backlog = onEach(ALL, {
   row: 23,
   name: 'many waiting jobs: the cost of a claim and a sweep',
   short: false,
@@ -58,7 +58,7 @@ const backlog = onEach(BOTH, {
   },
 });
 
-const oneId = onEach(BOTH, {
+const oneId = onEach(ALL, {
   row: 27,
   name: 'a thousand concurrent adds of one id',
   short: true,
@@ -93,7 +93,7 @@ const MORE_NAMES = [
   'x'.repeat(100),
 ];
 
-const bytes = onEach(BOTH, {
+const bytes = onEach(ALL, {
   row: 28,
   name: 'every byte in payloads, odd characters in names, ids, groups and keys',
   short: true,
@@ -136,7 +136,7 @@ const bytes = onEach(BOTH, {
   },
 });
 
-const nothingLeft = onEach(BOTH, {
+const nothingLeft = onEach(ALL, {
   row: 40,
   name: 'nothing is left over when everything has ended and was removed',
   short: true,
@@ -191,6 +191,6 @@ const nothingLeft = onEach(BOTH, {
 });
 
 /** What the documentation says stays for a while: the names and positions of queues, their charts, counters that give out row numbers. */
-const isExpected = (text: string) => /registry|:meta:|:history:|^(history|queues|sqlite_sequence):/.test(text);
+const isExpected = (text: string) => /registry|:meta:|:history:|^(history|queues|sqlite_sequence|counters):/.test(text);
 
 export const INPUT_FAULTS: Experiment[] = [...backlog, ...oneId, ...bytes, ...nothingLeft];

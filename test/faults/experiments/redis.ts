@@ -3,23 +3,10 @@ import { Line } from '../../support/proxy.js';
 import { startSentinel } from '../../support/servers.js';
 import { until } from '../../support/wait.js';
 import type { Experiment } from '../support/experiment.js';
-import { BACK_WITHIN, FAST, type Lab, pause } from '../support/lab.js';
+import { BACK_WITHIN, FAST, pause } from '../support/lab.js';
+import { errorsIn, underLoad } from '../support/load.js';
 
 const REDIS = { store: 'redis', short: false };
-/** How a call ended that a user made, or a worker for him. */
-const errorsIn = (lab: Lab, verb?: string) =>
-  lab.history().filter((event) => /^(fail|unknown)$/.test(event.phase) && (!verb || event.verb === verb)).length;
-
-/** Adds and works, with a fault every now and then. */
-async function underLoad(lab: Lab, url: string, jobs: number, fault: (round: number) => Promise<void>, rounds: number) {
-  const producers = [1, 2].map(() => lab.producer({ url, count: jobs / 2, each: 2, pause: 8, insist: true }));
-  await Promise.all([lab.worker({ url, take: 20 }), lab.worker({ url, take: 20 })]);
-  for (let round = 0; round < rounds; round++) await fault(round);
-  await Promise.all(
-    producers.map((producer) => until('the producers to finish', () => !producer.running, { within: 90_000 })),
-  );
-  await lab.drained(url);
-}
 
 const everysec: Experiment = {
   ...REDIS,

@@ -19,7 +19,7 @@ async function serve(lab: Lab, args: string[]): Promise<ServeProcess> {
   return server;
 }
 
-const killedServer = onEach(['sqlite', 'redis'], {
+const killedServer = onEach(['sqlite', 'redis', 'postgres'], {
   ...SERVER,
   row: 30,
   name: 'a job server killed with SIGKILL under load, clients reconnect',
@@ -100,7 +100,7 @@ function post(url: string, payload: string): Promise<string> {
   });
 }
 
-const manyQueues = onEach(['sqlite', 'redis'], {
+const manyQueues = onEach(['sqlite', 'redis', 'postgres'], {
   ...SERVER,
   row: 35,
   name: 'thousands of queues made and obliterated',

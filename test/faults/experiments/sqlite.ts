@@ -50,12 +50,13 @@ const midTransaction: Experiment = {
 };
 
 /** Half of the processes add jobs, half of them work. */
-const sharedBy = (words: string, processes: number, jobs: number): Experiment => ({
-  ...SQLITE,
+const sharedBy = (words: string, processes: number, jobs: number, store = 'sqlite'): Experiment => ({
+  store,
+  short: false,
   row: 17,
-  name: `${words} processes on one file`,
+  name: `${words} processes on one ${store === 'sqlite' ? 'file' : 'queue'}`,
   async run(lab) {
-    const url = lab.sqlite();
+    const url = await lab.store(store);
     const half = Array.from({ length: processes / 2 });
     const producers = half.map(() => lab.producer({ url, count: jobs / half.length, each: 2, timeout: 20_000 }));
     // Twenty processes that start keep two cores busy for longer than the usual lease of experiments.
@@ -176,6 +177,7 @@ export const SQLITE_FAULTS: Experiment[] = [
   midTransaction,
   sharedBy('eight', 8, 8_000),
   sharedBy('twenty', 20, 4_000),
+  sharedBy('eight', 8, 8_000, 'postgres'),
   beforeSync,
   powerCut,
 ];

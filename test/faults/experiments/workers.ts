@@ -7,7 +7,7 @@ import type { Verdict } from '../history/checker.js';
 import { type Experiment, type Finding, onEach } from '../support/experiment.js';
 import { BACK_WITHIN, FAST, pause, works } from '../support/lab.js';
 
-const BOTH = ['sqlite', 'redis'];
+const ALL = ['sqlite', 'redis', 'postgres'];
 
 export function recoveryOf({ violations, figures: { recovery, doubled, lost, falseReaps } }: Verdict): Finding {
   const { count, p50, p99, max } = recovery;
@@ -17,7 +17,7 @@ export function recoveryOf({ violations, figures: { recovery, doubled, lost, fal
   };
 }
 
-const killed = onEach(BOTH, {
+const killed = onEach(ALL, {
   row: 1,
   name: 'workers killed with SIGKILL under load',
   short: true,
@@ -38,7 +38,7 @@ const killed = onEach(BOTH, {
 });
 
 /** A job that was lost returns to the front: it is claimed before what was added meanwhile. */
-const frontOfQueue = onEach(BOTH, {
+const frontOfQueue = onEach(ALL, {
   row: 1,
   name: 'the jobs of a dead worker return to the front',
   short: false,
@@ -68,7 +68,7 @@ const frontOfQueue = onEach(BOTH, {
   },
 });
 
-const suspended = onEach(BOTH, {
+const suspended = onEach(ALL, {
   row: 2,
   name: 'a worker suspended for three leases',
   short: false,
@@ -103,14 +103,13 @@ const suspended = onEach(BOTH, {
 });
 
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
-const skewed: Experiment = {
+const skewed = onEach(['redis', 'postgres'], {
   row: 4,
   name: 'clocks of workers an hour off (libfaketime)',
-  store: 'redis',
   short: false,
   missing: () => (works('test', '-f', FAKETIME) ? undefined : 'libfaketime is not installed'),
-  async run(lab) {
-    const url = await lab.store('redis');
+  async run(lab, kind) {
+    const url = await lab.store(kind);
     const shifted = (by: string) => [
       'env',
       `LD_PRELOAD=${FAKETIME}`,
@@ -132,10 +131,10 @@ const skewed: Experiment = {
     for (const program of crew) await program.end('SIGTERM');
     return { figure: `wrong reaps ${figures.falseReaps} of ${figures.accepted}`, violations };
   },
-};
+});
 const HOUR = 3_600_000;
 
-const corpse = onEach(BOTH, {
+const corpse = onEach(ALL, {
   row: 5,
   name: 'fifty connections in ten processes notice one dead worker',
   short: false,
@@ -173,4 +172,4 @@ const corpse = onEach(BOTH, {
 /** Nobody claims again in this experiment. */
 const isNotWaiting = (violation: string) => !violation.includes('nobody has claimed it since');
 
-export const WORKERS: Experiment[] = [...killed, ...frontOfQueue, ...suspended, skewed, ...corpse];
+export const WORKERS: Experiment[] = [...killed, ...frontOfQueue, ...suspended, ...skewed, ...corpse];

@@ -1,11 +1,26 @@
 import { Redis } from 'ioredis';
+import postgres from 'postgres';
 import { openDatabase } from '../../../dist/store/sqlite/file/driver.js';
 
 /** How many rows or keys a store has of everything: compared with an empty store it tells what was left over. */
 export type Inventory = Record<string, number>;
 
 export async function inventoryOf(url: string): Promise<Inventory> {
-  return url.startsWith('sqlite:') ? sqliteRows(url.slice('sqlite:'.length)) : redisKeys(url);
+  if (url.startsWith('sqlite:')) return sqliteRows(url.slice('sqlite:'.length));
+  return url.startsWith('postgres:') ? postgresRows(url) : redisKeys(url);
+}
+
+async function postgresRows(url: string): Promise<Inventory> {
+  const schema = new URL(url).searchParams.get('schema') ?? 'crore';
+  const sql = postgres(url.replace(/\?.*/, ''), { max: 1, onnotice: () => {} });
+  const tables = await sql`select relname from pg_class where relnamespace = ${schema}::regnamespace and relkind = 'r'`;
+  const inventory: Inventory = {};
+  for (const { relname } of tables) {
+    const [row] = await sql`select count(*)::int as n from ${sql(schema)}.${sql(relname)}`;
+    inventory[relname] = row!.n;
+  }
+  await sql.end({ timeout: 1 });
+  return inventory;
 }
 
 function sqliteRows(file: string): Inventory {

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { STATES } from '../../../dist/job/job.js';
 import { openStore } from '../../../dist/store/open.js';
+import { PostgresServer } from '../../support/postgres.js';
 import { Program } from '../../support/processes.js';
 import { RedisServer } from '../../support/redis.js';
+import { freshPostgres } from '../../support/stores.js';
 import { until } from '../../support/wait.js';
 import { type Bounds, check, type Verdict } from '../history/checker.js';
 import { type Event, readHistory } from '../history/events.js';
@@ -70,13 +72,23 @@ export class Lab {
     return redis;
   }
 
+  async postgres(settings: Record<string, string> = {}, places: { data?: string; wal?: string } = {}) {
+    const server = await PostgresServer.start(settings, places);
+    this.onClose(() => server.stop());
+    return server;
+  }
+
   sqlite(name = 'crore.db'): string {
     return `sqlite:${join(this.dir, name)}`;
   }
 
   /** An empty store of this kind. */
   async store(kind: string): Promise<string> {
-    return kind === 'sqlite' ? this.sqlite() : (await this.redis()).url;
+    if (kind === 'sqlite') return this.sqlite();
+    if (kind === 'redis') return (await this.redis()).url;
+    const { url, stop } = await freshPostgres();
+    this.onClose(stop);
+    return url;
   }
 
   program(file: string, setup: object, within: string[] = []): Program {

@@ -12,6 +12,7 @@ const CODES: Record<string, ErrorCode> = {
   '53100': 'STORE_FULL',
   '53200': 'STORE_FULL',
   '55P03': 'STORE_BUSY',
+  '57014': 'STORE_BUSY',
   '3F000': 'STORE_GONE',
   '42P01': 'STORE_GONE',
   '42883': 'STORE_GONE',
@@ -24,7 +25,7 @@ const CONFLICTS = new Set(['40001', '40P01']);
 
 /** There is no connection, or the server is about to start or stop. */
 const CONNECTION =
-  /^(ECONN\w+|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|CONNECT_TIMEOUT|CONNECTION_\w+|57P0[123]|53300|08\w{3})$/;
+  /^(ECONN\w+|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|CONNECT_TIMEOUT|CONNECTION_\w+|57P0[1235]|25P0[34]|53300|08\w{3})$/;
 
 export function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown };

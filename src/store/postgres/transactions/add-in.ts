@@ -8,8 +8,10 @@ import { arePlain, otherQueues, writeJob } from '../records/new-jobs.js';
 import type { View } from '../view.js';
 import { onlyValue, type Run, runnerOf, serverError } from './connections.js';
 
-/** Conflicts with calls of others, which are gone after a rollback to the savepoint. */
-const CONFLICTS = new Set(['40001', '40P01']);
+/** A conflict with the call of another, which is gone after a rollback to the savepoint. */
+const CONFLICT = '40001';
+/** A lock that the transaction holds since before the savepoint is part of a deadlock: only a rollback of all of it helps. */
+const DEADLOCK = '40P01';
 const MOST_CONFLICTS = 5;
 
 /** What is wrong with the transaction of the caller, by SQLSTATE. */
@@ -88,7 +90,7 @@ export class TransactionalAdder {
         },
       );
     }
-    if (CONFLICTS.has(code))
+    if (code === CONFLICT || code === DEADLOCK)
       return new CroreError('STORE_BUSY', `addIn: ${firstLine(message)}: roll back and repeat the transaction`, {
         cause: error,
       });
@@ -118,7 +120,7 @@ async function persist(run: Run, schema: string, call: (cross: boolean) => strin
       await undo(run, error);
       const { code } = serverError(error);
       if (code === CONCERNS_OTHERS && !cross) cross = true;
-      else if (!CONFLICTS.has(code) || ++conflicts > MOST_CONFLICTS) throw error;
+      else if (code !== CONFLICT || ++conflicts > MOST_CONFLICTS) throw error;
     }
   }
 }
