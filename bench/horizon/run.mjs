@@ -19,7 +19,7 @@ const SETTINGS = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_stat
 
 /** `claim` finds the statement that claims jobs; only ours goes on behind a large number of dead rows. */
 const CLAIMS = {
-  'crore add, forgotten': { claim: '%.claim(%', goesOn: true },
+  'crore add, forgotten': { claim: '%.claim_f%', goesOn: true },
   'graphile-worker': { claim: '%skip locked%' },
   'pg-boss': { claim: '%skip locked%' },
 };

@@ -76,8 +76,8 @@ create table crore.records (
   body text,
   bytes bytea,
   check ((body is null) <> (bytes is null)),
-  primary key (queue, n),
-  unique (queue, id)
+  primary key (queue, n) with (fillfactor = 100),
+  unique (queue, id) with (fillfactor = 100)
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000);
 
 -- What changes about a job: narrow rows. A fresh job has none. `linked`: other jobs depend on it or it on others, or somebody may need its record.
