@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 /** In the order of --help. */
 const SUITES = {
   stores: ['run.mjs', 'queues on Redis, SQLite and Postgres beside their peers and ceilings: the default'],
+  horizon: ['horizon/run.mjs', 'queues on Postgres while a transaction elsewhere is open: a few minutes'],
   server: ['grpc.mjs', 'the job server beside grpc-js and the library'],
   flows: ['flows/run.mjs', 'flows beside make, ninja and snakemake'],
   handlers: ['handlers.mjs', "handlers in processes and threads beside BullMQ's"],

@@ -11,7 +11,7 @@ import type {
 } from '../store.js';
 import { numbers, texts } from './connection/arguments.js';
 import type { PostgresClient, Row } from './connection/client.js';
-import { JOB_COLUMNS, JOB_TABLES, NOTE_COLUMNS, NOTE_TABLES, toJob } from './records/rows.js';
+import { JOB_COLUMNS, JOB_TABLES, LEASES, NOTE_COLUMNS, NOTE_TABLES, toJob } from './records/rows.js';
 import { makeToken } from './records/tokens.js';
 
 /** Reads take no locks: each is one statement, and sees what was committed when it began. */
@@ -19,7 +19,7 @@ import { makeToken } from './records/tokens.js';
 const QUEUE = '(select q.n from crore.queues q where q.name = $1)';
 
 export async function get(client: PostgresClient, queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
-  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from ${JOB_TABLES} ${NOTE_TABLES} where r.queue = ${QUEUE} and r.id = any($2::text[])`;
+  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from ${JOB_TABLES} ${LEASES} ${NOTE_TABLES} where r.queue = ${QUEUE} and r.id = any($2::text[])`;
   const rows = await client.read(text, [queue, texts(ids)]);
   const jobs = new Map(rows.map((row) => [row.id as string, toJob(queue, row)]));
   return ids.map((id) => jobs.get(id));
@@ -66,10 +66,10 @@ export async function list(client: PostgresClient, queue: string, options: ListO
   const from = options.cursor === undefined ? undefined : decodeCursor(options.cursor, keys.length);
   const number = STATES.indexOf(options.state);
   const which = `j.queue = ${QUEUE} and j.state = ${number} and j.state = $3::int ${number > 3 ? `and j.state > 3 and ${HIDDEN}` : ''}`;
-  const rowless = options.state === 'ready' ? `union all (${freshJobs(from ? `and (${behind})` : '')})` : '';
+  const rowless = ROWLESS[options.state]?.(from ? `and (${behind})` : '');
   const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from (
-      (select j.* from crore.jobs j where ${which} ${from ? `and (${behind})` : ''} order by ${by} limit $2::int) ${rowless}
-    ) j join crore.records r on r.queue = j.queue and r.n = j.n ${NOTE_TABLES} order by ${by} limit $2::int`;
+      (select j.* from crore.jobs j where ${which} ${from ? `and (${behind})` : ''} order by ${by} limit $2::int) ${rowless ? `union all (${rowless})` : ''}
+    ) j join crore.records r on r.queue = j.queue and r.n = j.n ${LEASES} ${NOTE_TABLES} order by ${by} limit $2::int`;
   const rows = await client.read(text, [queue, options.limit, number, ...(from ?? [])]);
   const last = rows.length < options.limit ? undefined : rows.at(-1);
   return { jobs: rows.map((row) => toJob(queue, row)), cursor: last && encodeCursor(keys.map((key) => last[key])) };
@@ -84,6 +84,20 @@ function freshJobs(behind: string): string {
       and (select c.fresh from crore.counters c where c.queue = ${QUEUE} order by c.version desc limit 1) > 0 ${behind}
     order by f.n limit $2::int`;
 }
+
+/** The same for jobs that are leased by a row for all jobs of their claim. */
+const LEASED = `crore.leases l join crore.records f on f.queue = l.queue and f.n between l.first and l.last
+  and not (l.split and exists (select 1 from crore.jobs o where o.n = f.n))`;
+
+function leasedJobs(behind: string): string {
+  return `select j.* from ${LEASED} cross join lateral jsonb_populate_record(null::crore.jobs,
+      jsonb_build_object('n', f.n, 'queue', f.queue, 'state', 3, 'priority', 0, 'seq', f.n, 'attempt', 1, 'crashes', 0, 'size', f.size, 'at', l.at,
+        'worker', l.worker, 'token', l.token)) j
+    where l.queue = ${QUEUE} ${behind} order by j.worker, j.n limit $2::int`;
+}
+
+/** Jobs without a row, by their state. */
+const ROWLESS: Partial<Record<State, (behind: string) => string>> = { ready: freshJobs, active: leasedJobs };
 
 function encodeCursor(values: unknown[]): string {
   return Buffer.from(JSON.stringify(values)).toString('base64url');
@@ -130,6 +144,7 @@ export async function queues(client: PostgresClient): Promise<string[]> {
 }
 
 const HOLDS = `(select count(*) from crore.jobs j where j.queue = s.queue and j.worker = s.worker and j.state = 3)
+  + (select coalesce(sum(l.left_over), 0)::bigint from crore.leases l where l.queue = s.queue and l.worker = s.worker)
   + (select count(*) from crore.tasks t where t.queue = s.queue and t.worker = s.worker and t.worker is not null)`;
 
 export async function workers(client: PostgresClient, queue: string): Promise<WorkerInfo[]> {
@@ -146,6 +161,7 @@ export async function workers(client: PostgresClient, queue: string): Promise<Wo
 export async function leasesOf(client: PostgresClient, queue: string, worker: string): Promise<Lease[]> {
   const text = `select j.n, j.attempt, j.token, r.id from crore.jobs j join crore.records r using (n, queue)
       where j.queue = ${QUEUE} and j.worker = $2 and j.state = 3
+    union all select f.n, 1, l.token, f.id from ${LEASED} where l.queue = ${QUEUE} and l.worker = $2
     union all select n, 0, token, null from crore.tasks where queue = ${QUEUE} and worker = $2 and worker is not null`;
   const rows = await client.read(text, [queue, worker]);
   return rows.map((row) => leaseOf(row, worker));

@@ -6,13 +6,17 @@ import { readLog, readProgressSteps } from '../../../job/timed-lines.js';
 import type { Row } from '../connection/client.js';
 import { makeToken } from './tokens.js';
 
-/** A whole job as stored: `r` are records, `j` jobs, where a fresh one has no row. */
-export const JOB_COLUMNS = `r.n, r.id, coalesce(j.state, 2) as state, coalesce(j.priority, 0) as priority, coalesce(j.seq, r.n) as seq,
-  coalesce(j.attempt, 0) as attempt, coalesce(j.crashes, 0) as crashes, r.created, j.at, j.until, j.grp, j.worker, j.token, j.ran, j.outcome,
-  j.outcome_bytes, r.spec, r.body, r.bytes`;
+/** A whole job as stored: `r` are records, `j` jobs, where a fresh one has no row, and `l` the lease of one that was fresh before: see sql/lib/leases.sql. */
+export const JOB_COLUMNS = `r.n, r.id, coalesce(j.state, case when l.last >= r.n then 3 else 2 end) as state, coalesce(j.priority, 0) as priority,
+  coalesce(j.seq, r.n) as seq, coalesce(j.attempt, case when l.last >= r.n then 1 else 0 end) as attempt, coalesce(j.crashes, 0) as crashes, r.created,
+  case when j.n is null and l.last >= r.n then l.at else j.at end as at, j.until, j.grp,
+  case when j.n is null and l.last >= r.n then l.worker else j.worker end as worker,
+  case when j.n is null and l.last >= r.n then l.token else j.token end as token, j.ran, j.outcome, j.outcome_bytes, r.spec, r.body, r.bytes`;
 export const NOTE_COLUMNS = `t.progress, t.steps, t.log, t.attempts, t.children, b.open, b.total, b.done, b.dead, b.cancelled`;
 export const NOTE_TABLES = `left join crore.notes t on t.n = r.n left join crore.batches b on b.n = r.n`;
 export const JOB_TABLES = `crore.records r left join crore.jobs j on j.n = r.n`;
+export const LEASES = `left join lateral (select s.last, s.at, s.worker, s.token from crore.leases s
+  where j.n is null and s.queue = r.queue and s.first <= r.n order by s.first desc limit 1) l on true`;
 
 export function payloadOf(row: Row): Body {
   return (row.body ?? row.bytes) as Body;

@@ -25,7 +25,7 @@ export function writeSettlement({ lease, outcome, spec, record, attempt }: Settl
 }
 
 /** The arguments of `done`, if all are jobs that are done and need nothing else: see sql/jobs/done.sql. */
-export function doneArguments(settlements: readonly Settlement[]): (string | null)[] | undefined {
+export function doneArguments(settlements: readonly Settlement[]): (string | boolean | null)[] | undefined {
   const results: (string | undefined)[] = [];
   for (const { lease, outcome, spec } of settlements) {
     if (outcome.to !== 'done' || lease.id === undefined || spec.unique || spec.batchPolicy !== undefined)
@@ -43,6 +43,7 @@ export function doneArguments(settlements: readonly Settlement[]): (string | nul
     texts(settlements.map(({ lease }) => lease.id)),
     texts(results),
     settlements.some(({ attempt }) => attempt !== undefined) ? texts(settlements.map(({ attempt }) => attempt)) : null,
+    settlements.some(({ spec: { keep } }) => keep.done.ms <= 0 || keep.done.count <= 0),
   ];
 }
 

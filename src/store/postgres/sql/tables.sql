@@ -76,8 +76,8 @@ create table crore.records (
   body text,
   bytes bytea,
   check ((body is null) <> (bytes is null)),
-  primary key (queue, n),
-  unique (queue, id)
+  primary key (queue, n) with (fillfactor = 100),
+  unique (queue, id) with (fillfactor = 100)
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000);
 
 -- What changes about a job: narrow rows. A fresh job has none. `linked`: other jobs depend on it or it on others, or somebody may need its record.
@@ -112,6 +112,21 @@ create index job_active on crore.jobs (queue, worker, n) where state = 3;
 create index job_reserved on crore.jobs (queue, until) where state = 3 and until is not null;
 create index job_blocked on crore.jobs (queue, n) where state = 0;
 create index job_ended on crore.jobs (queue, state, until, n) where state > 3;
+
+-- A claim that took fresh jobs only. Those of these numbers that have a record and no row in jobs are leased to the worker; `left_over` is how many. `split`: some
+-- have got a row. Leases do not overlap, so the one of a job is that with the greatest `first` up to its number.
+create table crore.leases (
+  queue int not null,
+  first bigint not null,
+  last bigint not null,
+  left_over int not null check (left_over > 0),
+  split boolean not null default false,
+  at bigint not null,
+  worker text collate "C" not null,
+  token text collate "C" not null,
+  primary key (queue, first)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+create index lease_workers on crore.leases (queue, worker);
 
 create table crore.tasks (
   n bigint primary key default nextval('crore.task_numbers'),

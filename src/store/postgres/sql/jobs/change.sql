@@ -67,6 +67,7 @@ begin
   if v_cross then perform crore.lock_all_queues(); end if;
   v_queue := crore.enter(p_name);
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
+  perform crore.split_leases_of(v_queue, p_ids);
   foreach v_id in array p_ids loop
     select k.*, r.traits into j from crore.jobs k join crore.records r using (n, queue)
       where r.queue = v_queue and r.id = v_id and (k.state = 3 or (k.state in (1, 2) and k.attempt > 0 and left(coalesce(k.outcome, ''), 1) <> chr(1)));
@@ -187,6 +188,7 @@ declare
   v_queue int := crore.enter(p_name);
 begin
   if p_id is null then return exists (select 1 from crore.tasks where n = p_job and queue = v_queue and token = p_token); end if;
+  perform crore.split_leases(v_queue, array[p_job]);
   perform 1 from crore.jobs j join crore.records r using (n, queue)
     where j.n = p_job and j.queue = v_queue and j.token = p_token and j.attempt = p_leased and r.id = p_id;
   if not found then return false; end if;

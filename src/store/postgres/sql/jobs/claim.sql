@@ -13,12 +13,15 @@ declare
   v_now bigint := crore.time(p_now);
   v_token text;
   v_tasks bigint[];
+  v_first bigint;
   v_last bigint;
   v_bytes bigint;
   v_count int := 0;
   c crore.counters;
   q record;
 begin
+  -- A claim that a crash of the server undoes was not made: its jobs wait again. So it does not wait for the disk.
+  perform set_config('synchronous_commit', 'off', true);
   select k.paused or k.limits is not null or k.breaker is not null or k.watched > v_now or exists (select 1 from crore.groups g where g.queue = k.n) as special,
       s.deadline + case when p_now is null then p_lease / 16 else 0 end >= v_now + p_lease as alive
     into q from crore.queues k left join crore.sessions s on s.queue = k.n and s.worker = p_worker and s.deadline >= 0 where k.n = v_queue;
@@ -35,7 +38,7 @@ begin
     v_count := cardinality(v_tasks);
     c := crore.counts(v_queue);
   elsif c.fresh > 0 then
-    select count(*), max(f.n), sum(f.size) into v_count, v_last, v_bytes
+    select count(*), min(f.n), max(f.n), sum(f.size) into v_count, v_first, v_last, v_bytes
       from (select r.n, r.size from crore.records r where r.queue = v_queue and r.n >= c.head and r.n < crore.first_row() order by r.n limit p_want) f;
   end if;
   return query select 'ok', c.ready > v_count, case when c.scheduled > 0 then
@@ -45,10 +48,8 @@ begin
     return query select null, null::boolean, null::bigint, null::bigint, null, t.n, null, null::int, null::int, null::int, null::bigint, null, null, null,
       null::bytea, t.body from unnest(v_tasks) with ordinality u(n, place) join crore.tasks t on t.n = u.n order by u.place;
   elsif v_count > 0 then
-    return query with leased as (
-        insert into crore.jobs (n, queue, state, seq, attempt, size, at, worker, token)
-        select r.n, v_queue, 3, r.n, 1, r.size, v_now, p_worker, v_token from crore.records r where r.queue = v_queue and r.n between c.head and v_last
-      ) select null, null::boolean, null::bigint, null::bigint, null, r.n, r.id, 0, 1, 0, r.created, null, r.spec, r.body, r.bytes, null::bytea
+    insert into crore.leases (queue, first, last, left_over, at, worker, token) values (v_queue, v_first, v_last, v_count, v_now, p_worker, v_token);
+    return query select null, null::boolean, null::bigint, null::bigint, null, r.n, r.id, 0, 1, 0, r.created, null, r.spec, r.body, r.bytes, null::bytea
         from crore.records r where r.queue = v_queue and r.n between c.head and v_last order by r.n;
     c.head := v_last + 1;
     c.fresh := c.fresh - v_count;

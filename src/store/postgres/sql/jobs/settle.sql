@@ -28,6 +28,7 @@ begin
   v_queue := crore.enter(p_name);
   if v_queue is null then return array_fill(false, array[jsonb_array_length(p_list)]); end if;
   v_locked := case when v_cross then null else array[v_queue] end;
+  perform crore.split_leases(v_queue, v_jobs);
   for e in select * from jsonb_array_elements(p_list) loop
     if e ? 'id' then
       select k.n, k.seq, k.size, k.grp, d.id, false as task into j from crore.jobs k join crore.records d using (n, queue)

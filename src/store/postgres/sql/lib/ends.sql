@@ -40,7 +40,10 @@ declare
 begin
   if p_jobs is null then return 0; end if;
   select array_agg(u.n) into v_free from unnest(p_jobs) u(n) where not exists (select 1 from crore.needed where up = u.n);
-  update crore.jobs set until = crore.hidden() where n = any(p_jobs) and not n = any(coalesce(v_free, '{}'));
+  if cardinality(v_free) < cardinality(p_jobs) or v_free is null then
+    update crore.jobs set until = crore.hidden()
+      where n in (select u.n from unnest(p_jobs) u(n) where exists (select 1 from crore.needed where up = u.n));
+  end if;
   delete from crore.jobs where n = any(v_free);
   delete from crore.records where queue = p_queue and n = any(v_free);
   delete from crore.notes where n = any(v_free);

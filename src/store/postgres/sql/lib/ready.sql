@@ -1,6 +1,7 @@
 -- Jobs that are ready. Most are fresh: they were added with nothing special about them and nothing has happened to them since. A fresh job has only its
 -- record; its number, below first_row(), is its place among the jobs of the default priority. The fresh jobs of a queue are exactly the records with such
--- numbers from `head` on. All others have a row in jobs, and if they were not fresh once, a number from first_row() on.
+-- numbers from `head` on. Those below it are leased by a row for all jobs of their claim (see lib/leases.sql), or have a row in jobs, like all
+-- others, whose numbers are from first_row() on unless they were fresh once.
 -- Ready jobs with a row and without a group are in lanes, one for each priority: `lanes` are the priorities in descending order, `fronts` and `backs` lower
 -- bounds of the places below and above 0. Null if unknown.
 
@@ -17,6 +18,7 @@ declare
   c crore.counters := crore.counts(p_queue);
   v_seqs bigint[];
 begin
+  perform crore.split_leases_of(p_queue, p_ids);
   if c.fresh = 0 then return; end if;
   select array_agg(n) into v_seqs from crore.records where queue = p_queue and id = any(p_ids) and n >= c.head and n < crore.first_row();
   if v_seqs is null then return; end if;

@@ -48,6 +48,7 @@ begin
   delete from crore.notes t using crore.jobs r where r.n = t.n and r.queue = v_queue;
   delete from crore.batches b using crore.jobs r where r.n = b.n and r.queue = v_queue;
   delete from crore.jobs where queue = v_queue;
+  delete from crore.leases where queue = v_queue;
   delete from crore.records where queue = v_queue;
   delete from crore.tasks where queue = v_queue;
   delete from crore.task_locks where queue = v_queue;
