@@ -119,9 +119,10 @@ export class Maintenance {
     }
     watched.busy = false;
     if (this.#queues.get(queue) !== watched) return;
-    const { sweep } = combined(watched.policies);
+    const { sweep, lease } = combined(watched.policies);
     watched.quiet = quietFor > sweep && signals === watched.signals;
-    this.#sweepIn(queue, watched, watched.quiet ? quietFor : sweep);
+    // A signal may be lost: then the work of a dead worker is noticed a lease later, and no more.
+    this.#sweepIn(queue, watched, watched.quiet ? Math.min(quietFor, Math.max(lease, sweep)) : sweep);
   }
 
   /** Looks as often as the shortest interval of the sweeps so far, and not at all where every task comes with a signal. */
