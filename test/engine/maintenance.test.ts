@@ -67,7 +67,7 @@ describe('maintenance of queues in which nothing happens', () => {
     let sweeps = 0;
     const engine = new Engine(counting(store, () => sweeps++));
     cleanups.push(() => engine.close());
-    engine.maintenance.watch('q', { lease: 200, sweep: 10, maxCrashes: 1 });
+    engine.maintenance.watch('q', { lease: 60_000, sweep: 10, maxCrashes: 1 });
     await store.join('q', 'w', { lease: 60_000, info: '' });
     await store.push('q', [Buffer.from('a')]);
     const { entries } = await store.claim({ queue: 'q', worker: 'w', lease: 60_000 }, 1);
