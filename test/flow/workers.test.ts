@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { STORES, type TestStore } from '../support/stores.js';
+import { ALL_STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { gone, type Place, place } from './support.js';
 
@@ -17,7 +17,7 @@ function wide(here: Place, width: number, body = 'true'): void {
   here.write('f.json', { nodes });
 }
 
-describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
+describe.each(ALL_STORES)('workers that join a flow on %s', (_name, fresh) => {
   let store: TestStore;
   beforeAll(async () => {
     store = await fresh();
