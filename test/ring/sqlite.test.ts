@@ -1,11 +1,9 @@
-import { appendFileSync, readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openRing, type Ring } from '../../dist/ring/index.js';
 import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
-import { until } from '../support/wait.js';
-import { livingGroup } from './support/proc.js';
-import { inFolder, run, start } from './support/w8y.js';
+import { inFolder, run } from './support/w8y.js';
 
 /** A ring in a temporary file, for the test to fill and inspect. */
 async function withRing(body: (ring: Ring, url: string, file: string) => Promise<void>): Promise<void> {
@@ -20,7 +18,7 @@ async function withRing(body: (ring: Ring, url: string, file: string) => Promise
   });
 }
 
-const texts = async (ring: Ring): Promise<string[]> => (await ring.items()).map(String);
+const _texts = async (ring: Ring): Promise<string[]> => (await ring.items()).map(String);
 
 describe('a ring in a SQLite file', () => {
   it('exits 0 when it is empty or does not exist yet, and creates files only the owner can read', async () => {
