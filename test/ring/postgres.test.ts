@@ -2,6 +2,7 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openRing, type Ring } from '../../dist/ring/index.js';
 import { openStore } from '../../dist/store/open.js';
+import { functionName } from '../../dist/store/postgres/schema.js';
 import { PostgresServer } from '../support/postgres.js';
 import { freePort } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -78,7 +79,7 @@ describe('a ring on PostgreSQL', () => {
       await ring.add('a', 'b');
       const held = (await ring.take())!;
       await server.client.begin(async (sql) => {
-        await sql`select * from crore.enter_ring(${`${prefix}:list`})`;
+        await sql`select 1 from crore.rings where name = ${`${prefix}:list`} for update`;
         const waiting = ring.take();
         const { until: before } = await lock('a', sql);
         await until('the lock to be refreshed', async () => (await lock('a', sql)).until > before);
@@ -110,9 +111,9 @@ describe('a ring on PostgreSQL', () => {
       /** Takes and releases items within the server, and returns how many buffers the next take reads. */
       const turns = async (n: number): Promise<number> => {
         await other.unsafe(`do $$ begin for i in 1 .. ${n} loop
-          perform crore.release_ring_lock(sha256('x:' || t.item), 'token', 0) from crore.take_ring_item(${take}) t; end loop; end $$`);
+          perform crore.${functionName('release_ring_lock')}(sha256('x:' || t.item), 'token', 0) from crore.${functionName('take_ring_item')}(${take}) t; end loop; end $$`);
         const [plan] = await other.unsafe(
-          `explain (analyze, buffers, format json) select * from crore.take_ring_item(${take})`,
+          `explain (analyze, buffers, format json) select * from crore.${functionName('take_ring_item')}(${take})`,
         );
         await other`update crore.ring_locks set until = 0`;
         return plan!['QUERY PLAN'][0].Plan['Shared Hit Blocks'];
