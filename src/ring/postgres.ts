@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
+import { now } from '../process/clock.js';
 import { type Connected, connect } from '../store/postgres/connect.js';
 import { byteArrays } from '../store/postgres/connection/arguments.js';
 import type { PostgresClient } from '../store/postgres/connection/client.js';
@@ -51,12 +52,11 @@ export class PostgresRing implements RingStore {
   async take(token: Buffer, from: number, count: number, within: number): Promise<Look> {
     const { list, lockStart } = this.keys;
     const args = [list, lockStart, token, this.expiry, from, count, hostname(), process.pid];
-    const [row] = await (await this.client(within)).rows('take_ring_item', args, true, within);
-    return {
-      length: row!.length as number,
-      next: row!.next as number,
-      item: (row!.item as Buffer | null) ?? undefined,
-    };
+    const client = await this.client(within);
+    const asked = now();
+    const [row] = await client.rows('take_ring_item', args, true, within);
+    const item = (row!.item as Buffer | null) ?? undefined;
+    return { length: row!.length as number, next: row!.next as number, item, asked };
   }
 
   async refresh(held: readonly LockedItem[], within: number): Promise<LockState[]> {
