@@ -1,4 +1,5 @@
-const IN_TEXT = /(\w:\/\/)([^\s:@/]*:)?\S*@/g;
+/** The first alternative is a user of PostgreSQL and nothing that could be a password, which is usual there. */
+const IN_TEXT = /\b(postgres(?:ql)?:\/\/[\w.-]+@)(?=[^\s@]*(?:\s|$))|(\w:\/\/)([^\s:@/]*:)?\S*@/gi;
 const PARAMETER = /\b(\w*(?:password|token|auth|secret))=[^&\s'"]*/gi;
 /** A URL up to its last `@`; scheme and user may be shown. File URLs contain no passwords. */
 const LOGIN = /^(?!sqlite:(?!\/\/[^/]*@))([a-z][\w+.-]*(?::\/{0,3}|\/\/))?([^\s:@/]*:)?.+@/is;
@@ -13,7 +14,7 @@ const MISPLACED = /^(?!sqlite:)([a-z][\w+.-]*:\/{0,3}[^\s:@/?,[]*:)(?!\d{1,5}(?:
  */
 export function redact(text: string): string {
   return text
-    .replace(IN_TEXT, (_all, scheme: string, user = '') => `${scheme}${user}***@`)
+    .replace(IN_TEXT, (_all, plain: string | undefined, scheme: string, user = '') => plain ?? `${scheme}${user}***@`)
     .replace(PARAMETER, '$1=***');
 }
 

@@ -4,7 +4,7 @@ Takes the next free item of a ring, locks it, and runs the executable; {} in the
 Options end at the executable.
 
   -u, --redis-url=URL       where the ring is: redis://, rediss://, unix:///path, redis+sentinel://, redis+cluster://,
-                            sqlite:FILE, or @FILE, a file that contains one of these
+                            postgres://, sqlite:FILE, or @FILE, a file that contains one of these
                             (default: $REDIS_URL, else redis://localhost:6379)
   -k, --key-prefix=PREFIX   prefix of all keys; a ':' is appended if it lacks one
   -x, --key-expiry=SECONDS  a lock that is not refreshed ends after this time, at least 1 (default: 5)

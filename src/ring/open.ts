@@ -7,6 +7,10 @@ export async function openRingStore(target: Target, layout: RingLayout): Promise
     const { SqliteRing } = await import('./sqlite.js');
     return new SqliteRing(target.file, layout);
   }
+  if (target.kind === 'postgres') {
+    const { PostgresRing } = await import('./postgres.js');
+    return new PostgresRing(target.url, layout);
+  }
   const { RedisRing } = await import('./redis/store.js');
   if (target.kind === 'socket') {
     const { Connection } = await import('./redis/connection.js');

@@ -24,14 +24,10 @@ export class Pass {
   /** The next free item, locked; undefined when the pass is complete. */
   async next(): Promise<Found | undefined> {
     while (this.left === undefined || this.left > 0) {
-      const asked = now();
+      const called = now();
       const token = randomToken();
-      const { length, next, item } = await this.store.take(
-        token,
-        this.from,
-        Math.min(BATCH, this.left ?? BATCH),
-        this.within,
-      );
+      const count = Math.min(BATCH, this.left ?? BATCH);
+      const { length, next, item, asked = called } = await this.store.take(token, this.from, count, this.within);
       this.left ??= length;
       this.left -= next - this.from;
       // A find rotates the ring up to that item, so the next search starts at the left again.

@@ -31,7 +31,7 @@ export interface RingItem {
   toString(): string;
 }
 
-/** Opens a ring: `redis://`, `rediss://`, `unix://`, `redis+sentinel://`, `redis+cluster://` or `sqlite:FILE`. */
+/** Opens a ring: `redis://`, `rediss://`, `unix://`, `redis+sentinel://`, `redis+cluster://`, `postgres://` or `sqlite:FILE`. */
 export async function openRing(url = 'redis://localhost:6379', options: RingOptions = {}): Promise<Ring> {
   const { prefix = '', lockName = 'lock', expiry = 5, rest = 0, patience = 5000 } = options;
   if (!(expiry >= 1)) throw new CroreError('BAD_OPTION', `expiry ${expiry}: must be at least 1 second`);

@@ -11,6 +11,8 @@ export interface Look {
   /** The index where the next search continues; after a find, how many items were rotated. */
   readonly next: number;
   readonly item: Buffer | undefined;
+  /** When the lock was requested, on the monotonic clock, if that was later than the call: connecting comes first. */
+  readonly asked?: number;
 }
 
 export type LockState = 'kept' | 'gone' | 'foreign';

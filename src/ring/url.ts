@@ -4,7 +4,7 @@ import { redactUrl } from '../redact.js';
 import { decodePart, parseHosts, splitUrl, type UrlParts } from '../url.js';
 
 /** The parsed location of a ring; `shown` is the version for people, without the password. */
-export type Target = SocketTarget | ManyTarget | FileTarget;
+export type Target = SocketTarget | ManyTarget | FileTarget | PostgresTarget;
 
 export interface Login {
   readonly user: string;
@@ -37,13 +37,20 @@ export interface FileTarget {
   readonly file: string;
 }
 
+/** The URL is read as that of a store when the ring is opened, so that other rings do not load what that takes. */
+export interface PostgresTarget {
+  readonly kind: 'postgres';
+  readonly shown: string;
+  readonly url: string;
+}
+
 interface Parts extends UrlParts {
   readonly text: string;
 }
 
 /**
- * `redis://`, `rediss://`, `unix://` or a path, `redis+sentinel://`, `redis+cluster://`, `sqlite:FILE`, or `@FILE` that
- * contains one.
+ * `redis://`, `rediss://`, `unix://` or a path, `redis+sentinel://`, `redis+cluster://`, `postgres://`, `sqlite:FILE`,
+ * or `@FILE` that contains one.
  */
 export function parseUrl(given: string): Target {
   const text = given.startsWith('@') ? fromFile(given.slice(1)) : given;
@@ -65,6 +72,9 @@ export function parseUrl(given: string): Target {
     case 'redis+sentinel':
     case 'redis+cluster':
       return manyTarget(parts, scheme === 'redis+sentinel');
+    case 'postgres':
+    case 'postgresql':
+      return { kind: 'postgres', shown: redactUrl(text), url: text };
     default:
       throw bad(text, `unknown scheme ${scheme}:`);
   }

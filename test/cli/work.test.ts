@@ -2,6 +2,7 @@ import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { inFolder } from '../ring/support/w8y.js';
+import { PostgresServer } from '../support/postgres.js';
 import { RedisServer } from '../support/redis.js';
 import { freshSqlite, type TestStore } from '../support/stores.js';
 import { Line, objects } from './support/crore.js';
@@ -10,12 +11,18 @@ import { type Desk, setUpDesk } from './support/setup.js';
 const STORES: [string, () => Promise<TestStore>][] = [
   ['sqlite', freshSqlite],
   ['redis', durableRedis],
+  ...(process.env.CRORE_ALL_STORES ? [['postgres', durablePostgres] as [string, () => Promise<TestStore>]] : []),
 ];
 
-/** A Redis that crore has nothing to warn about. */
+/** A store that crore has nothing to warn about. */
 async function durableRedis(): Promise<TestStore> {
   const redis = await RedisServer.start(['--appendonly', 'yes']);
   return { name: 'redis', url: redis.url, stop: () => redis.stop() };
+}
+
+async function durablePostgres(): Promise<TestStore> {
+  const server = await PostgresServer.start({ fsync: 'on' });
+  return { name: 'postgres', url: server.url, stop: () => server.stop() };
 }
 
 describe.each(STORES)('crore work on %s', (storeName, fresh) => {

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RingViews, ringViews } from '../../dist/dashboard/views/rings.js';
 import { openRing } from '../../dist/ring/index.js';
@@ -7,10 +8,10 @@ import { openStore } from '../../dist/store/open.js';
 import { openDatabase } from '../../dist/store/sqlite/file/driver.js';
 import { inFolder, run, start } from '../ring/support/w8y.js';
 import { RedisServer, startCluster } from '../support/redis.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { ALL_STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
-describe.each(STORES)('rings in the dashboard, on %s', (name, fresh) => {
+describe.each(ALL_STORES)('rings in the dashboard, on %s', (name, fresh) => {
   let store: TestStore;
   let views: RingViews;
   beforeAll(async () => {
@@ -97,6 +98,11 @@ describe.each(STORES)('rings in the dashboard, on %s', (name, fresh) => {
       const redis = await openRedis(store.url);
       await redis.set('shared:lock:a', Buffer.alloc(20, 7), 'PX', 60_000);
       redis.disconnect();
+    } else if (name === 'postgres') {
+      const sql = postgres(store.url.replace(/\?.*/, ''), { max: 1 });
+      const table = sql(`${new URL(store.url).searchParams.get('schema')}.ring_locks`);
+      await sql`insert into ${table} (key, token, until) values (sha256('shared:lock:a'), ${Buffer.alloc(20, 7)}, ${Date.now() + 60_000})`;
+      await sql.end();
     } else {
       const db = openDatabase(store.url.slice('sqlite:'.length));
       db.prepare('INSERT INTO ring_lock (lock, token, until) VALUES (?, ?, ?)').run(

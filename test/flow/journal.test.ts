@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FlowInfo } from '../../dist/flow/journal/journal.js';
 import { openJournal } from '../../dist/flow/journal/open.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { ALL_STORES, type TestStore } from '../support/stores.js';
 import { end } from './support.js';
 
 const BY = { host: 'here', pid: 1 };
 
-describe.each(STORES)('the journal on %s', (_name, fresh) => {
+describe.each(ALL_STORES)('the journal on %s', (_name, fresh) => {
   let store: TestStore;
   beforeAll(async () => {
     store = await fresh();

@@ -2,15 +2,11 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import { type Asked, flow, map, type Node, node, run, sh } from '../../dist/flow/index.js';
 import { Fatal, open } from '../../dist/index.js';
-import { freshRedis, freshSqlite, type TestStore } from '../support/stores.js';
+import { ALL_STORES, type TestStore } from '../support/stores.js';
 import { deferred, until } from '../support/wait.js';
 import { place } from './support.js';
 
-const STORES: [string, () => Promise<TestStore | undefined>][] = [
-  ['no store', async () => undefined],
-  ['sqlite', freshSqlite],
-  ['redis', freshRedis],
-];
+const STORES: [string, () => Promise<TestStore | undefined>][] = [['no store', async () => undefined], ...ALL_STORES];
 
 describe.each(STORES)('a flow on %s', (_name, fresh) => {
   let place: TestStore | undefined;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { STORES, type TestStore } from '../support/stores.js';
+import { ALL_STORES, STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { gone, type Place, place } from './support.js';
 
@@ -17,7 +17,9 @@ function wide(here: Place, width: number, body = 'true'): void {
   here.write('f.json', { nodes });
 }
 
-describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
+describe.each(ALL_STORES)('workers that join a flow on %s', (name, fresh) => {
+  /** Tests that depend little on the store. */
+  const twice = it.runIf(STORES.some(([one]) => one === name));
   let store: TestStore;
   beforeAll(async () => {
     store = await fresh();
@@ -80,7 +82,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     expect(await helper.exit()).toBe(130);
   });
 
-  it('are launched by the runner, renewed after their share, and end with it', async () => {
+  twice('are launched by the runner, renewed after their share, and end with it', async () => {
     const here = place();
     wide(here, 12);
     const { status, stdout, stderr } = here.crore(
@@ -103,7 +105,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     await gone(names.map((name) => Number(name.split(':').at(-1))));
   });
 
-  it('measure a timeout from the start of the command, not from when it was offered', async () => {
+  twice('measure a timeout from the start of the command, not from when it was offered', async () => {
     const here = place();
     const nodes = {
       slow: { run: 'sleep 600', timeout: '300ms' },
@@ -119,7 +121,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     expect(await helper.exit()).toBe(0);
   });
 
-  it('end when the runner that launched them is killed with SIGKILL', async () => {
+  twice('end when the runner that launched them is killed with SIGKILL', async () => {
     const here = place();
     here.write('f.json', { nodes: { a: { run: 'echo $PPID > pid; sleep 600' } } });
     const running = here.start('run', 'f.json', '-j', '1', '--store', store.url, '--launcher', 'env');
@@ -128,7 +130,7 @@ describe.each(STORES)('workers that join a flow on %s', (_name, fresh) => {
     await gone([pid]);
   });
 
-  it('run the functions of a module', async () => {
+  twice('run the functions of a module', async () => {
     const here = place();
     const library = new URL('../../dist/flow/index.js', import.meta.url).href;
     here.write(

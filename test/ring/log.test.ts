@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { showItem } from '../../dist/process/log.js';
-import { redact } from '../../dist/redact.js';
+import { redact, redactUrl } from '../../dist/redact.js';
 import { RedisServer } from '../support/redis.js';
 import { inFolder, run, start } from './support/w8y.js';
 
@@ -99,6 +99,11 @@ describe('the password in the URL', () => {
     expect(redact('at redis://:a@b@h, and rediss://x:y@z')).toBe('at redis://:***@h, and rediss://x:***@z');
     expect(redact('redis://justone@h')).toBe('redis://***@h');
     expect(redact('redis://h?password=abc&db=1')).toBe('redis://h?password=***&db=1');
+    const user = 'postgres://jobs@h/db?schema=a';
+    expect([redact(`at ${user} and`), redactUrl(user)]).toEqual([`at ${user} and`, user]);
+    for (const url of ['postgres://jobs:p@h/db', 'postgres://jobs@p@h/db', 'postgres://jobs@h/db?x=p@h', 'redis://p@h'])
+      expect([redact(url), redactUrl(url)].join()).not.toContain('p@');
+    expect(redactUrl('postgres://jobs@h/db?password=abc')).toBe('postgres://jobs@h/db?password=***');
   });
 
   it('is not visible in the process list', async () => {

@@ -9,7 +9,7 @@ import {
 import { parseUrl } from '../../ring/url.js';
 import type { RingItemRow, RingRow, RingsView, RingView } from '../api.js';
 
-/** The rings beside a store: in the same Redis database or SQLite file. */
+/** The rings beside a store: in the same Redis database, SQLite file or schema on PostgreSQL. */
 export interface RingViews {
   rings(): Promise<RingsView>;
   /** `name` is the name of the ring's list, `after` a position from an earlier page. Undefined if there is no such ring. */

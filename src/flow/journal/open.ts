@@ -4,7 +4,7 @@ import type { Journal } from './journal.js';
 
 const TIMEOUT = 10_000;
 
-/** Opens the journal of a store; the Redis client is loaded only when a URL needs it. */
+/** Opens the journal of a store; the clients for Redis and PostgreSQL are loaded only when a URL needs them. */
 export async function openJournal(url: string, options: { relaxed?: boolean } = {}): Promise<Journal> {
   const parsed = parseStoreUrl(url);
   if (parsed.kind === 'sqlite') {
@@ -14,14 +14,12 @@ export async function openJournal(url: string, options: { relaxed?: boolean } = 
   if (parsed.kind === 'grpc') {
     throw new CroreError(
       'STORE_UNSUPPORTED',
-      'the state of a flow cannot be kept on a job server: use its store, sqlite:FILE or redis://…',
+      'the state of a flow cannot be kept on a job server: use its store, sqlite:FILE, redis://… or postgres://…',
     );
   }
   if (parsed.kind === 'postgres') {
-    throw new CroreError(
-      'STORE_UNSUPPORTED',
-      'the state of a flow cannot be kept on PostgreSQL yet: use sqlite:FILE or redis://…',
-    );
+    const { openPostgresJournal } = await import('./postgres-journal.js');
+    return openPostgresJournal(url, parsed, TIMEOUT);
   }
   const { openRedisJournal } = await import('./redis-journal.js');
   return openRedisJournal(url, parsed, TIMEOUT);
@@ -30,7 +28,7 @@ export async function openJournal(url: string, options: { relaxed?: boolean } = 
 /** Opens the journal of a store to look at its flows; undefined where there are none, or none can be. */
 export async function openExistingJournal(url: string): Promise<Journal | undefined> {
   const parsed = parseStoreUrl(url);
-  if (parsed.kind === 'grpc' || parsed.kind === 'postgres') return undefined;
+  if (parsed.kind === 'grpc') return undefined;
   if (parsed.kind === 'sqlite') {
     if (parsed.file === ':memory:') return undefined;
     const { hasFlows } = await import('./sqlite-journal.js');

@@ -102,8 +102,8 @@ export function limitsOf(limits: WireLimits | undefined): Capacity {
   return { count: whole(limits?.count), bytes: whole(limits?.bytes) };
 }
 
-/** Matches the complete tokens of both stores: a part of one must not be accepted. */
-const TOKEN = /^\d+\.(?:\d+-\d{3}\.[\w-]{12}|\d+\.\d+\.[\w-]{12}\.[0-9a-z]+)$/;
+/** Matches the complete tokens of all stores, those of PostgreSQL without the last part: a part of one must not be accepted. */
+const TOKEN = /^\d+\.(?:\d+-\d{3}\.[\w-]{12}|\d+\.\d+\.[\w-]{12}(?:\.[0-9a-z]+)?)$/;
 
 export function checkToken(token: string): string {
   if (!TOKEN.test(token)) throw new CroreError('BAD_OPTION', 'invalid token: it was not returned by a claim');

@@ -52,6 +52,10 @@ export async function openInspector(target: Target): Promise<RingInspector> {
     const { SqliteInspector } = await import('./sqlite.js');
     return new SqliteInspector(target.file);
   }
+  if (target.kind === 'postgres') {
+    const { PostgresInspector } = await import('./postgres.js');
+    return new PostgresInspector(target.url);
+  }
   const { RedisInspector } = await import('./redis.js');
   if (target.kind === 'socket') {
     const { Connection } = await import('../redis/connection.js');

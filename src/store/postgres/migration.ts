@@ -4,7 +4,11 @@ import type { SchemaNames } from './schema.js';
 const SQL = new URL('./sql/', import.meta.url);
 
 /** What leads from one format to the next: the files with the tables that it adds or changes. Functions are created again for every format. */
-export const STEPS: readonly (readonly string[])[] = [['tables.sql'], ['tables/incoming.sql']];
+export const STEPS: readonly (readonly string[])[] = [
+  ['tables.sql'],
+  ['tables/incoming.sql'],
+  ['tables/flows.sql', 'tables/rings.sql'],
+];
 
 /** The format of the tables and functions; a newer one is refused. */
 export const FORMAT = STEPS.length;

@@ -3,7 +3,7 @@ import type { PostgresClient, Row } from './connection/client.js';
 import { FORMAT, grants, migrationScript } from './migration.js';
 
 /** Functions for applications. All others carry the format in their name, so that a process cannot call those of another version of Crore. */
-const PUBLIC = new Set(['add', 'add_in', 'identity']);
+const PUBLIC = new Set(['add', 'add_in', 'add_ring_items', 'identity']);
 
 /** The name of a function in the database. */
 export function functionName(name: string, format = FORMAT): string {

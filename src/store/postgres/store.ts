@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { CroreError } from '../../errors.js';
 import { writeAction } from '../../job/attempt.js';
 import { type Bytes, type Job, type Lease, type NewJob, STATES, type State, type Terminal } from '../../job/job.js';
-import { progressLine } from '../../job/timed-lines.js';
 import { changeLine, moveLine } from '../manual-changes.js';
 import { type SettleReply, settledInAll } from '../repeated-settle.js';
 import type {
@@ -33,12 +33,12 @@ import type {
 import { json, numbers, readFlags, texts } from './connection/arguments.js';
 import { batchStore, eventStore, historyStore, scheduleStore } from './facets.js';
 import { JobAdder } from './job-adder.js';
+import { NoteWriter } from './notes.js';
 import { PostgresRawStore } from './raw-store.js';
 import { count, dependents, get, leasesOf, list, queues, settings, stateNumbers, workers } from './reads.js';
 import { readClaim, readLost } from './records/entries.js';
 import { writePayload } from './records/new-jobs.js';
 import { doneArguments, doneTaskArguments, writeSettlement } from './records/settlements.js';
-import { splitToken } from './records/tokens.js';
 import { TransactionalAdder } from './transactions/add-in.js';
 import type { View } from './view.js';
 
@@ -62,6 +62,7 @@ export class PostgresStore implements Store {
   readonly #view: View;
   readonly #adder: JobAdder;
   readonly #inTransactions: TransactionalAdder;
+  readonly #notes: NoteWriter;
 
   constructor({ view, warnings, threadUrl }: PostgresStoreOptions) {
     this.#view = view;
@@ -69,6 +70,7 @@ export class PostgresStore implements Store {
     this.threadUrl = threadUrl;
     this.#adder = new JobAdder(view);
     this.#inTransactions = new TransactionalAdder(view);
+    this.#notes = new NoteWriter(view);
     this.schedules = scheduleStore(view);
     this.events = eventStore(view);
     this.sources = this.#adder.sources;
@@ -106,6 +108,7 @@ export class PostgresStore implements Store {
 
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
     if (settlements.length === 0) return [];
+    if (!this.#notes.idle) await this.#notes.written(settlements.map(({ lease }) => lease));
     const applied = await this.#settle(queue, settlements);
     if (applied.includes(true)) this.#emit(queue, { type: 'work' });
     return applied;
@@ -121,11 +124,8 @@ export class PostgresStore implements Store {
     return settledInAll(this, queue, settlements, reply);
   }
 
-  async recordProgress(queue: string, lease: Lease, { progress, log }: ProgressUpdate): Promise<boolean> {
-    const { n, own, attempt } = splitToken(lease.token);
-    const step = progress === undefined ? null : progressLine(progress);
-    const args = [queue, n, own, attempt, lease.id ?? null, progress ?? null, step, log ?? null];
-    return (await this.#view.client.value('record_progress', [this.#view.time(), ...args])) === true;
+  recordProgress(queue: string, lease: Lease, note: ProgressUpdate): Promise<boolean> {
+    return this.#notes.write(queue, lease, note);
   }
 
   async join(queue: string, worker: string, { lease, info, raw = false }: NewSession): Promise<void> {
@@ -256,6 +256,15 @@ export class PostgresStore implements Store {
 
   subscribe(queue: string, listener: (signal: Signal) => void): () => void {
     return this.#view.signals.subscribe(queue, listener);
+  }
+
+  backup(): never {
+    const { schema } = this.#view.client;
+    const how = `use pg_dump, for instance pg_dump --schema='${schema}' --file=FILE`;
+    throw new CroreError(
+      'STORE_UNSUPPORTED',
+      `backup: only SQLite files are copied; for this schema on PostgreSQL, ${how}`,
+    );
   }
 
   async close(): Promise<void> {

@@ -40,7 +40,19 @@ describe('the schema of a store on PostgreSQL', () => {
   /** What the first format was: no table for jobs of transactions, and functions with other names. */
   const downgrade = async (schema: string) => {
     const { client } = server;
-    await client.unsafe(`drop table ${schema}.incoming cascade; update ${schema}.crore_format set version = 1`);
+    const newer = [
+      'incoming',
+      'flow_memories',
+      'flow_ends',
+      'flow_holds',
+      'flows',
+      'ring_locks',
+      'ring_items',
+      'rings',
+    ];
+    const tables = newer.map((table) => `${schema}.${table}`).join();
+    await client.unsafe(`drop table ${tables} cascade; drop sequence ${schema}.ring_positions`);
+    await client.unsafe(`update ${schema}.crore_format set version = 1`);
     await client.unsafe(`do $$ declare f record; begin
       for f in select oid::regprocedure as name, proname from pg_proc where pronamespace = '${schema}'::regnamespace and proname ~ '_f[0-9]+$' loop
         execute 'alter function ' || f.name || ' rename to ' || quote_ident(regexp_replace(f.proname, '_f[0-9]+$', ''));

@@ -33,6 +33,11 @@ export function texts(values: readonly (string | undefined)[]): string {
   return `{${values.map((value) => (value === undefined ? 'NULL' : `"${storable(value).replace(/[\\"]/g, '\\$&')}"`)).join(',')}}`;
 }
 
+/** The text form of an array of bytes. */
+export function byteArrays(values: readonly Buffer[]): string {
+  return `{${values.map((value) => `"\\\\x${value.toString('hex')}"`).join(',')}}`;
+}
+
 export function numbers(values: readonly number[]): string {
   return `{${values.join(',')}}`;
 }

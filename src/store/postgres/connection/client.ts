@@ -67,14 +67,14 @@ export class PostgresClient {
     return this.names.quoted;
   }
 
-  /** Calls a function that returns rows. `again`: repeating it is harmless. */
-  async rows(name: string, args: readonly Arg[], again: Again = true): Promise<Row[]> {
-    return (await this.run(name, args, again)).rows;
+  /** Calls a function that returns rows. `again`: repeating it is harmless. `within`: its time limit in milliseconds. */
+  async rows(name: string, args: readonly Arg[], again: Again = true, within = this.timeout): Promise<Row[]> {
+    return (await this.run(name, args, again, within)).rows;
   }
 
   /** The same; says whether the function may have run twice. */
-  run(name: string, args: readonly Arg[], again: Again = true): Promise<Answer> {
-    return this.#persist(name, this.#textOf('* from', name, args), args, again);
+  run(name: string, args: readonly Arg[], again: Again = true, within = this.timeout): Promise<Answer> {
+    return this.#persist(name, this.#textOf('* from', name, args), args, again, within);
   }
 
   /** Calls a function that returns a flag for each entry; one that a lost first try may have changed counts as changed. */
@@ -84,30 +84,30 @@ export class PostgresClient {
   }
 
   /** Calls a function that returns one value. */
-  async value(name: string, args: readonly Arg[], again = true): Promise<unknown> {
-    const { rows } = await this.#persist(name, this.#textOf('', name, args), args, again);
+  async value(name: string, args: readonly Arg[], again = true, within = this.timeout): Promise<unknown> {
+    const { rows } = await this.#persist(name, this.#textOf('', name, args), args, again, within);
     return rows[0]![name];
   }
 
   /** Reads with a query of its own; `crore.` stands for the schema. */
-  async read(query: string, args: readonly Arg[]): Promise<Row[]> {
-    return (await this.ask(query, args)).rows;
+  async read(query: string, args: readonly Arg[], within = this.timeout): Promise<Row[]> {
+    return (await this.ask(query, args, within)).rows;
   }
 
-  ask(query: string, args: readonly Arg[]): Promise<Answer> {
+  ask(query: string, args: readonly Arg[], within = this.timeout): Promise<Answer> {
     let text = this.#texts.get(query);
     if (text === undefined) {
       text = this.names.fill(query);
       this.#texts.set(query, text);
     }
-    return this.#persist('read', text, args, true);
+    return this.#persist('read', text, args, true, within);
   }
 
   /** Runs several statements as one transaction, for setting up the schema. */
   async script(text: string): Promise<void> {
     for (let conflicts = 0; ; conflicts++) {
       try {
-        await bounded(this.#sql.unsafe(text).simple(), Math.max(this.timeout, 60_000), this.#late());
+        await bounded(this.#sql.unsafe(text).simple(), Math.max(this.timeout, 60_000), late(this.timeout));
         return;
       } catch (error) {
         if (!isConflict(error) || conflicts >= MOST_CONFLICTS) throw translate(error, this.shown);
@@ -132,15 +132,15 @@ export class PostgresClient {
   }
 
   /** Retries until an answer arrives, the error is not transient, or the time is up. */
-  async #persist(name: string, text: string, args: readonly Arg[], again: Again): Promise<Answer> {
-    const deadline = performance.now() + this.timeout;
+  async #persist(name: string, text: string, args: readonly Arg[], again: Again, within: number): Promise<Answer> {
+    const deadline = performance.now() + within;
     let values = args.map(plain);
     let conflicts = 0;
     let repeated = false;
     for (let attempt = 1; ; attempt++) {
       if (this.#closed) throw new CroreError('CLOSED', 'the store has been closed');
       try {
-        const answer = await this.#send(text, values, Math.max(1, deadline - performance.now()));
+        const answer = await this.#send(text, values, Math.max(1, deadline - performance.now()), within);
         this.#lostAt = undefined;
         return { ...answer, repeated };
       } catch (error) {
@@ -170,16 +170,16 @@ export class PostgresClient {
     return better ?? error;
   }
 
-  async #send(text: string, values: Value[], ms: number): Promise<{ rows: Row[]; pid?: number }> {
+  async #send(text: string, values: Value[], ms: number, within: number): Promise<{ rows: Row[]; pid?: number }> {
     const sql = this.#sql;
     const query = sql.unsafe(text, values as never[], { prepare: this.prepare }) as unknown as Sent;
-    const late = this.#late();
+    const tooLate = late(within);
     try {
-      const rows = await bounded(query, ms, late);
+      const rows = await bounded(query, ms, tooLate);
       return { rows, pid: query.state?.pid };
     } catch (error) {
-      if (error === late) this.#replace(sql);
-      if (error !== late && !isConnectionFailure(error)) throw error;
+      if (error === tooLate) this.#replace(sql);
+      if (error !== tooLate && !isConnectionFailure(error)) throw error;
       throw new ConnectionLost(error as Error, query.state !== undefined && query.state !== null);
     }
   }
@@ -188,10 +188,6 @@ export class PostgresClient {
     if (this.#sql !== old || this.#closed) return;
     this.#sql = postgres(this.options);
     old.end({ timeout: 0 }).catch(() => {});
-  }
-
-  #late(): Error {
-    return new Error(`no answer within ${this.timeout} ms`);
   }
 
   /** Why there is no connection says more than that a call took too long. */
@@ -212,6 +208,10 @@ export class PostgresClient {
       cause,
     });
   }
+}
+
+function late(ms: number): Error {
+  return new Error(`no answer within ${ms} ms`);
 }
 
 type Value = string | number | boolean | null | Buffer;
