@@ -1,5 +1,5 @@
-// npm run soak -- [--store redis|sqlite] [--jobs N] [--minutes N] [--resume]: jobs through real processes with faults all the way.
-// Default: ten million jobs on Redis, one million on SQLite, and no new round after four hours.
+// npm run soak -- [--store redis|sqlite|postgres] [--jobs N] [--minutes N] [--resume]: jobs through real processes with faults all the way.
+// Default: ten million jobs on Redis, one million on SQLite and PostgreSQL, and no new round after four hours.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const JOBS = { redis: 10_000_000, sqlite: 1_000_000 };
+const JOBS = { redis: 10_000_000, sqlite: 1_000_000, postgres: 1_000_000 };
 
 function fail(text) {
   process.stderr.write(`soak: ${text}\n`);
@@ -31,7 +31,7 @@ function read() {
 }
 
 const { store, jobs, minutes, resume } = read();
-if (!Object.hasOwn(JOBS, store)) fail(`--store is redis or sqlite, not '${store}'`);
+if (!Object.hasOwn(JOBS, store)) fail(`--store is redis, sqlite or postgres, not '${store}'`);
 const count = Number(jobs ?? JOBS[store]);
 if (!Number.isInteger(count / 1_000) || count < 1_000 || count > 4e9)
   fail(`--jobs is a multiple of 1000, not '${jobs}'`);

@@ -157,7 +157,7 @@ const fullDisk: Experiment = {
     for (const dir of [disk, wal]) mkdirSync(dir);
     // The server runs as another user.
     execFileSync('chmod', ['755', lab.dir]);
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=72m', 'none', disk]);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=58m', 'none', disk]);
     lab.onClose(() => works('umount', disk));
     for (const dir of [disk, wal]) chownSync(dir, uid ?? process.getuid!(), gid ?? process.getgid!());
     const server = await lab.postgres({ max_wal_size: '16MB', autovacuum: 'off' }, { data: disk, wal });
@@ -288,14 +288,14 @@ const deadlocks: Experiment = {
     const server = await lab.postgres({ deadlock_timeout: '50ms' });
     const crore = await open(server.url, { onError: () => {} });
     lab.onClose(() => crore.close());
-    const sql = postgres(server.url, { max: 8, onnotice: () => {} });
+    const sql = postgres(server.url, { max: 4, onnotice: () => {} });
     lab.onClose(() => sql.end({ timeout: 0 }));
     const [one, two] = [crore.queue('one'), crore.queue('two')];
     await Promise.all([one.add('first'), two.add('first')]);
     let committed = 0;
     const codes: string[] = [];
     const order = async (me: number) => {
-      for (let i = 0; i < 25; i++) {
+      for (let i = 0; i < 6; i++) {
         const [first, second] = me % 2 ? [one, two] : [two, one];
         const options = { id: `${me}-${i}` };
         const done = await sql
@@ -314,7 +314,7 @@ const deadlocks: Experiment = {
         else i -= 1;
       }
     };
-    await Promise.all(Array.from({ length: 8 }, (_x, me) => order(me)));
+    await Promise.all(Array.from({ length: 4 }, (_x, me) => order(me)));
     const counts = await Promise.all([one.count(), two.count()]);
     const violations: string[] = [];
     if (counts.some(({ ready }) => ready !== committed + 1))

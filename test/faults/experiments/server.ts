@@ -45,6 +45,7 @@ const killedServer = onEach(['sqlite', 'redis', 'postgres'], {
     await lab.drained(store);
     const events = uncertainDuring(lab.history(), cuts);
     const { violations, figures } = check(events, await lab.final(store), { allEnded: true });
+    if (figures.accepted === 0) violations.push('nothing was accepted');
     return {
       figure: `${kills} kills, lost ${figures.lost} of ${figures.accepted}, run twice ${figures.doubled}`,
       violations,
@@ -116,8 +117,10 @@ const manyQueues = onEach(['sqlite', 'redis', 'postgres'], {
       await Promise.all(names.map((name) => crore.queue(name).obliterate()));
     }
     const left = leftovers(empty, await inventoryOf(url));
-    // Names stay listed for a while; a name costs one entry of two keys, or one row.
-    const keys = left.filter((text) => !/registry|^queues:|^sqlite_/.test(text) && !text.includes(':meta:'));
+    // Names and charts stay for a while; a name costs one entry of two keys, or one row.
+    const keys = left.filter(
+      (text) => !/registry|history|^queues:|^counters:|^sqlite_/.test(text) && !text.includes(':meta:'),
+    );
     return { figure: `${count} queues, keys left ${keys.length}`, violations: keys.slice(0, 5) };
   },
 });

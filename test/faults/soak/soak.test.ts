@@ -7,7 +7,7 @@ import { Soak, type SoakSetup } from './soak.js';
 import { soakReport } from './state.js';
 
 interface Asked {
-  store: 'redis' | 'sqlite';
+  store: SoakSetup['store'];
   jobs: number;
   minutes: number;
   resume: boolean;

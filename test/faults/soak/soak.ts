@@ -10,10 +10,12 @@ import { Injector } from './injector.js';
 import { takeJournals } from './journals.js';
 import { addRound, emptyState, type SoakState } from './state.js';
 import { type Tally, tally } from './tally.js';
-import { redisTarget, sqliteTarget, type Target } from './target.js';
+import { postgresTarget, redisTarget, sqliteTarget, type Target } from './target.js';
+
+const TARGETS = { redis: redisTarget, sqlite: sqliteTarget, postgres: postgresTarget };
 
 export interface SoakSetup {
-  store: 'redis' | 'sqlite';
+  store: keyof typeof TARGETS;
   jobs: number;
   /** Jobs of a round; a round ends when all its jobs have ended. A multiple of a thousand. */
   round: number;
@@ -49,7 +51,7 @@ export class Soak {
   }
 
   static async run(lab: Lab, setup: SoakSetup): Promise<SoakState> {
-    const target = setup.store === 'redis' ? await redisTarget(lab) : await sqliteTarget(lab);
+    const target = await TARGETS[setup.store](lab);
     const store = await openStore(target.url, { timeout: 20_000 });
     lab.onClose(() => store.close());
     const crew = new Crew(lab, { direct: target.url, proxied: target.proxied }, setup.times);
@@ -74,7 +76,7 @@ export class Soak {
     }
     // Names of queues stay listed for a while, and the history of all queues is of bounded size.
     const left = leftovers(empty, await inventoryOf(this.target.url));
-    this.#state.leftOver = left.filter((text) => !/history|registry|^queues:|:meta:/.test(text));
+    this.#state.leftOver = left.filter((text) => !/history|registry|^queues:|^counters:|:meta:/.test(text));
   }
 
   async #round(from: number, to: number): Promise<Tally> {

@@ -51,6 +51,39 @@ export async function redisTarget(lab: Lab): Promise<Target> {
   };
 }
 
+export async function postgresTarget(lab: Lab): Promise<Target> {
+  const server = await lab.postgres();
+  const line = await Line.to(server.port);
+  lab.onClose(() => line.close());
+  const { client } = server;
+  return {
+    url: server.url,
+    proxied: server.url.replace(String(server.port), String(line.port)),
+    faults: {
+      pg_terminate_backend: {
+        every: 5_000,
+        run: async () => {
+          await client`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crore' and random() < 0.5`;
+        },
+      },
+      'connection reset': { every: 7_000, run: async () => line.reset() },
+      'replies lost': {
+        every: 17_000,
+        run: async () => {
+          line.swallowReplies();
+          await pause(200);
+          line.mend();
+        },
+      },
+    },
+    restart: async () => {
+      await server.kill();
+      await server.up();
+    },
+    size: async () => Number((await client`select pg_database_size(current_database()) as size`)[0]!.size) / MB,
+  };
+}
+
 export async function sqliteTarget(lab: Lab): Promise<Target> {
   const file = join(lab.dir, 'crore.db');
   const url = lab.sqlite();
