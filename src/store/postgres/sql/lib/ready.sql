@@ -50,9 +50,14 @@ create function crore.make_rows_of(p_refs jsonb) returns void language sql as $$
 $$;
 
 -- The row of a job; null if there is none.
-create function crore.row_of(p_name text, p_id text) returns crore.jobs language sql as $$
-  select k from crore.found((select n from crore.queues where name = p_name), array[p_id]) f(n) join crore.jobs k on k.n = f.n
-$$;
+create function crore.row_of(p_name text, p_id text) returns crore.jobs language plpgsql as $$
+declare
+  v crore.jobs;
+begin
+  select k.* into v from crore.queues q cross join lateral (select r.n from crore.records r where r.queue = q.n and r.id >= p_id and r.id <= p_id
+    order by r.id limit 1) f join crore.jobs k on k.n = f.n where q.name = p_name;
+  return v;
+end $$;
 
 -- A job is scheduled for this time: lowers the bound. Not needed by callers that pass the time to bump.
 create function crore.expect(p_queue int, p_at bigint) returns void language plpgsql as $$
