@@ -1,4 +1,4 @@
-// npm run bench -- horizon [--json] [--quick]: jobs at a steady rate while a transaction elsewhere is open, so that nothing can be
+// npm run bench -- horizon [--json] [--quick] [--seconds=180]: jobs at a steady rate while a transaction elsewhere is open, so that nothing can be
 // vacuumed. How many buffers does a claim read, and how long do jobs wait, as time goes by?
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,9 +25,14 @@ const CLAIMS = {
 };
 
 const { values: flags } = parseArgs({
-  options: { json: { type: 'boolean', default: false }, quick: { type: 'boolean', default: false } },
+  options: {
+    json: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    seconds: { type: 'string' },
+  },
 });
 const effort = flags.quick ? QUICK : FULL;
+if (flags.seconds) effort.seconds = Math.max(1, Number(flags.seconds) || effort.seconds);
 
 function say(text) {
   process.stderr.write(`bench: ${text}\n`);

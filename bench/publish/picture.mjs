@@ -1,7 +1,7 @@
 // Bars: how many times better we are than the best peer of each case, on a logarithmic scale.
 import { measurementOf, storeOf } from './markdown.mjs';
 
-const THEMES = {
+export const THEMES = {
   light: { back: '#ffffff', text: '#1f2328', faint: '#656d76', grid: '#d1d9e0', ahead: '#1a7f37', behind: '#cf222e' },
   dark: { back: '#0d1117', text: '#e6edf3', faint: '#8d96a0', grid: '#30363d', ahead: '#3fb950', behind: '#f85149' },
 };
@@ -19,7 +19,7 @@ const x = (ratio) => {
     (Math.log(Math.min(MOST, Math.max(LEAST, ratio))) - Math.log(LEAST)) / (Math.log(MOST) - Math.log(LEAST));
   return Math.round(LEFT + share * (WIDTH - LEFT - RIGHT));
 };
-const escapeText = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+export const escapeText = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 const times = (ratio) => `${Number(ratio.toPrecision(2))}x`;
 
 export function picture(best, theme) {
@@ -58,6 +58,6 @@ function bar(line, y, colours) {
   return label + shape + text(Math.max(to, x(1)) + 6, y + 12, `${times(line.ratio)} ${line.peer}`, colours.text);
 }
 
-function text(at, y, content, colour, more = '') {
+export function text(at, y, content, colour, more = '') {
   return `<text x="${at}" y="${y}" fill="${colour}" ${more}>${escapeText(content)}</text>`;
 }

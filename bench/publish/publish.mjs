@@ -1,7 +1,9 @@
 // npm run bench -- publish FIGURES: writes the tables of docs/performance.md and its pictures from one run of
-// `npm run bench -- --json`, so that every figure there comes from the same run.
+// `npm run bench -- --json`, so that every figure there comes from the same run; or the pictures of docs/postgres.md from one of
+// `npm run bench -- horizon --json`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { horizonPicture } from './horizon-picture.mjs';
 import { markdownTables, subjectOf } from './markdown.mjs';
 import { picture } from './picture.mjs';
 
@@ -19,9 +21,10 @@ function read(file) {
   });
   const machine = entries.find((entry) => entry.machine)?.machine;
   const figures = entries.filter((entry) => entry.case);
-  if (!machine || figures.length === 0)
+  const samples = entries.filter((entry) => entry.horizon);
+  if (!machine || figures.length + samples.length === 0)
     throw new Error(`${file} has no figures: give the output of npm run bench -- --json`);
-  return { machine, figures };
+  return { machine, figures, samples };
 }
 
 /** The best peer of each case of the jobs that are removed when they are done, as those of the peers are. */
@@ -49,15 +52,22 @@ function machineText({ cores, processor, memory, load, versions }) {
   return `${cores} cores (${processor}), ${memory} of memory, load average ${load} before the start. ${list.join(', ')}.`;
 }
 
+function publishFigures(machine, figures) {
+  const page = fillIn(readFileSync(PAGE, 'utf8'), 'machine', machineText(machine));
+  writeFileSync(PAGE, fillIn(page, 'tables', markdownTables(figures)));
+  writePictures('performance', (theme) => picture(bestPeers(figures), theme));
+}
+
+function writePictures(name, draw) {
+  for (const theme of ['light', 'dark']) writeFileSync(`${root}docs/images/${name}-${theme}.svg`, draw(theme));
+}
+
 try {
   const [file] = process.argv.slice(2);
   if (!file) throw new Error('name the file with the output of npm run bench -- --json');
-  const { machine, figures } = read(file);
-  const page = fillIn(readFileSync(PAGE, 'utf8'), 'machine', machineText(machine));
-  writeFileSync(PAGE, fillIn(page, 'tables', markdownTables(figures)));
-  for (const theme of ['light', 'dark']) {
-    writeFileSync(`${root}docs/images/performance-${theme}.svg`, picture(bestPeers(figures), theme));
-  }
+  const { machine, figures, samples } = read(file);
+  if (figures.length > 0) publishFigures(machine, figures);
+  if (samples.length > 0) writePictures('horizon', (theme) => horizonPicture(samples, theme));
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`);
   process.exitCode = 2;

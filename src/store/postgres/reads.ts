@@ -11,7 +11,7 @@ import type {
 } from '../store.js';
 import { numbers, texts } from './connection/arguments.js';
 import type { PostgresClient, Row } from './connection/client.js';
-import { JOB_COLUMNS, JOB_TABLES, LEASES, NOTE_COLUMNS, NOTE_TABLES, toJob } from './records/rows.js';
+import { JOB_COLUMNS, LEASES, NOTE_COLUMNS, NOTE_TABLES, toJob } from './records/rows.js';
 import { makeToken } from './records/tokens.js';
 
 /** Reads take no locks: each is one statement, and sees what was committed when it began. */
@@ -19,7 +19,9 @@ import { makeToken } from './records/tokens.js';
 const QUEUE = '(select q.n from crore.queues q where q.name = $1)';
 
 export async function get(client: PostgresClient, queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
-  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from ${JOB_TABLES} ${LEASES} ${NOTE_TABLES} where r.queue = ${QUEUE} and r.id = any($2::text[])`;
+  const text = `select ${JOB_COLUMNS}, ${NOTE_COLUMNS} from unnest($2::text[]) g(id)
+    cross join lateral (select * from crore.records d where d.queue = ${QUEUE} and d.id >= g.id and d.id <= g.id order by d.id limit 1) r
+    left join crore.jobs j on j.n = r.n ${LEASES} ${NOTE_TABLES}`;
   const rows = await client.read(text, [queue, texts(ids)]);
   const jobs = new Map(rows.map((row) => [row.id as string, toJob(queue, row)]));
   return ids.map((id) => jobs.get(id));

@@ -14,7 +14,6 @@ export const JOB_COLUMNS = `r.n, r.id, coalesce(j.state, case when l.last >= r.n
   case when j.n is null and l.last >= r.n then l.token else j.token end as token, j.ran, j.outcome, j.outcome_bytes, r.spec, r.body, r.bytes`;
 export const NOTE_COLUMNS = `t.progress, t.steps, t.log, t.attempts, t.children, b.open, b.total, b.done, b.dead, b.cancelled`;
 export const NOTE_TABLES = `left join crore.notes t on t.n = r.n left join crore.batches b on b.n = r.n`;
-export const JOB_TABLES = `crore.records r left join crore.jobs j on j.n = r.n`;
 export const LEASES = `left join lateral (select s.last, s.at, s.worker, s.token from crore.leases s
   where j.n is null and s.queue = r.queue and s.first <= r.n order by s.first desc limit 1) l on true`;
 

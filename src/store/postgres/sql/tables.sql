@@ -126,7 +126,6 @@ create table crore.leases (
   token text collate "C" not null,
   primary key (queue, first)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-create index lease_workers on crore.leases (queue, worker);
 
 create table crore.tasks (
   n bigint primary key default nextval('crore.task_numbers'),

@@ -30,7 +30,7 @@ declare
   v_id text := p_job->>'id';
 begin
   if not p_job ? 'fresh' then
-    select n, coalesce(state, 2) as state, until into r from crore.records left join crore.jobs using (n, queue) where queue = p_queue and id = v_id;
+    select n, coalesce(state, 2) as state, until into r from crore.found(p_queue, array[v_id]) f(n) left join crore.jobs using (n);
     if found then
       -- A hidden record that is only there for somebody who waited for it gives way.
       if r.state < 4 or r.until <> crore.hidden() or exists (select 1 from crore.needed where up = r.n and down <> 0) then return v_id; end if;
@@ -145,8 +145,9 @@ create function crore.any_id_taken(p_queue int, p_ids text[], p_now bigint) retu
 begin
   if cardinality(p_ids) = 0 then return false; end if;
   return (select count(distinct i) < count(*) from unnest(p_ids) i)
-    or exists (select 1 from crore.records where queue = p_queue and id = any(p_ids))
-    or exists (select 1 from crore.ended_ids where queue = p_queue and id = any(p_ids) and until > p_now);
+    or exists (select 1 from crore.found(p_queue, p_ids))
+    or exists (select 1 from unnest(p_ids) i cross join lateral (
+      select until from crore.ended_ids e where e.queue = p_queue and e.id >= i and e.id <= i order by e.id limit 1) e where e.until > p_now);
 end $$;
 
 -- New jobs that concern nobody else, all at once. Those with nothing special about them are fresh: see lib/ready.sql.

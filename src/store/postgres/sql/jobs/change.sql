@@ -1,7 +1,7 @@
 -- Changes to jobs by their ids, without a token.
 
 create function crore.numbers_of(p_name text, p_ids text[]) returns bigint[] language sql as $$
-  select array(select r.n from crore.records r join crore.queues q on q.n = r.queue where q.name = p_name and r.id = any(p_ids))
+  select array(select crore.found((select n from crore.queues where name = p_name), p_ids))
 $$;
 
 -- cancel. p_line: a line of the history, if a person did it.

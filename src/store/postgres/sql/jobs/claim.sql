@@ -161,7 +161,8 @@ begin
   if c.fresh > 0 and cardinality(v_fresh) > 0 then
     with taken as (
       insert into crore.jobs (n, queue, state, seq, attempt, size, at, worker, token)
-      select n, p_queue, 3, n, 1, size, p_now, p_worker, p_token from crore.records where queue = p_queue and n = any(v_fresh) returning size
+      select r.n, p_queue, 3, r.n, 1, r.size, p_now, p_worker, p_token from unnest(v_fresh) u(n)
+        cross join lateral (select d.n, d.size from crore.records d where d.queue = p_queue and d.n >= u.n and d.n <= u.n order by d.n limit 1) r returning size
     ) select sum(size) into v_more from taken;
     c.head := (select max(n) from unnest(v_fresh) n) + 1;
     c.fresh := c.fresh - cardinality(v_fresh);
@@ -178,6 +179,7 @@ end $$;
 
 -- Frees the unique keys of jobs that hold them only while they wait.
 create function crore.free_waiting_keys(p_queue int, p_jobs bigint[]) returns void language sql as $$
-  delete from crore.keys k using crore.records r where r.queue = p_queue and r.n = any(p_jobs) and r.traits->>'scope' = 'waiting' and k.queue = p_queue
-    and k.key = r.traits->>'key' and k.id = r.id
+  delete from crore.keys k using unnest(p_jobs) u(n)
+    cross join lateral (select d.id, d.traits from crore.records d where d.queue = p_queue and d.n >= u.n and d.n <= u.n order by d.n limit 1) r
+    where r.traits->>'scope' = 'waiting' and k.queue = p_queue and k.key = r.traits->>'key' and k.id = r.id
 $$;

@@ -63,18 +63,20 @@ begin
     v_gone := '{}';
     v_kept := '{}';
     if p_forget then
-      with gone as (
-        delete from crore.records r using unnest(p_jobs, p_tokens, p_ids) with ordinality g(n, token, id, place)
-          where g.token = l.token and r.queue = p_queue and r.n = g.n and r.id = g.id and crore.is_forgotten(r.traits)
-            and (not l.split or not exists (select 1 from crore.jobs j where j.n = g.n)) returning g.place
-      ) select coalesce(array_agg(place), '{}') into v_gone from gone;
+      with picked as materialized (
+        select r.ctid, g.place from unnest(p_jobs, p_tokens, p_ids) with ordinality g(n, token, id, place)
+          cross join lateral (select d.ctid, d.id, d.traits from crore.records d where d.queue = p_queue and d.n >= g.n and d.n <= g.n order by d.n limit 1) r
+          where g.token = l.token and r.id = g.id and crore.is_forgotten(r.traits) and (not l.split or not exists (select 1 from crore.jobs j where j.n = g.n))
+      ), gone as (
+        delete from crore.records where ctid = any(array(select ctid from picked))
+      ) select coalesce(array_agg(place), '{}') into v_gone from picked;
     end if;
     if cardinality(v_gone) < l.count then
       with picked as materialized (
         select r.n, r.size, g.result, g.place, crore.keep_ms(r.traits, 4) as ms, crore.keep_count(r.traits, 4) as most
           from unnest(p_jobs, p_tokens, p_ids, p_results) with ordinality g(n, token, id, result, place)
-          join crore.records r on r.queue = p_queue and r.n = g.n and r.id = g.id
-          where g.token = l.token and (r.traits is null or not r.traits ? 'window' and crore.keep_ms(r.traits, 4) > 0 and crore.keep_count(r.traits, 4) > 0)
+          cross join lateral (select d.n, d.id, d.size, d.traits from crore.records d where d.queue = p_queue and d.n >= g.n and d.n <= g.n order by d.n limit 1) r
+          where g.token = l.token and r.id = g.id and (r.traits is null or not r.traits ? 'window' and crore.keep_ms(r.traits, 4) > 0 and crore.keep_count(r.traits, 4) > 0)
             and (not l.split or not exists (select 1 from crore.jobs j where j.n = g.n))
       ), kept as (
         insert into crore.jobs (n, queue, state, seq, attempt, size, at, until, ran, outcome)
@@ -160,13 +162,13 @@ begin
   end if;
   if v_special then
     insert into crore.ended_ids (queue, id, until) select p_queue, d.id, p_now + (d.traits->>'window')::bigint
-      from crore.records d where d.queue = p_queue and d.n = any(v_jobs) and d.traits ? 'window' on conflict (queue, id) do update set until = excluded.until;
+      from unnest(v_jobs) u(n) join crore.records d on d.queue = p_queue and d.n = u.n and d.traits ? 'window' on conflict (queue, id) do update set until = excluded.until;
   end if;
   if v_kept + cardinality(v_needed) < cardinality(v_jobs) then
     v_gone := case when v_kept + cardinality(v_needed) = 0 then v_jobs
       else array(select u.n from unnest(v_jobs, v_keeps) u(n, keep) where u.keep = 0 and not u.n = any(v_needed)) end;
     delete from crore.jobs where n = any(v_gone);
-    delete from crore.records where queue = p_queue and n = any(v_gone);
+    delete from crore.records where ctid = any(crore.places(p_queue, v_gone));
     delete from crore.notes where n = any(v_gone);
   end if;
   if p_lines is not null then

@@ -45,7 +45,7 @@ begin
       where n in (select u.n from unnest(p_jobs) u(n) where exists (select 1 from crore.needed where up = u.n));
   end if;
   delete from crore.jobs where n = any(v_free);
-  delete from crore.records where queue = p_queue and n = any(v_free);
+  delete from crore.records where ctid = any(crore.places(p_queue, v_free));
   delete from crore.notes where n = any(v_free);
   delete from crore.batches where n = any(v_free);
   delete from crore.edges where down = any(v_free);

@@ -27,7 +27,7 @@ end $$;
 -- The same for jobs by their ids.
 create function crore.split_leases_of(p_queue int, p_ids text[]) returns void language plpgsql as $$
 begin
-  perform crore.split_leases(p_queue, array(select n from crore.records where queue = p_queue and id = any(p_ids)));
+  perform crore.split_leases(p_queue, array(select crore.found(p_queue, p_ids)));
 end $$;
 
 -- The same for all jobs of a worker.

@@ -78,8 +78,9 @@ declare
   v_queue int := crore.enter(p_name);
   v_count int;
 begin
-  insert into crore.awaited (queue, id) select r.queue, r.id from crore.records r left join crore.jobs j using (n, queue)
-    where r.queue = v_queue and r.id = any(p_ids) and coalesce(j.state, 2) < 4 on conflict do nothing;
+  insert into crore.awaited (queue, id) select r.queue, r.id from crore.found(v_queue, p_ids) f(n)
+    join crore.records r on r.queue = v_queue and r.n = f.n left join crore.jobs j on j.n = r.n
+    where coalesce(j.state, 2) < 4 on conflict do nothing;
   get diagnostics v_count = row_count;
   if v_count > 0 then perform crore.bump(v_queue, awaited => v_count); end if;
   return query select u.id from unnest(p_ids) u(id) where not exists (select 1 from crore.records r left join crore.jobs j using (n, queue)
