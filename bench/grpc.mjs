@@ -89,8 +89,7 @@ function showRounds(rounds) {
   for (const name of Object.keys(PLACES)) {
     const rate = of(name, 'rate');
     if (rate === undefined) continue;
-    const cpu = of(name, 'cpu');
-    const cost = Number.isNaN(cpu) ? '' : `${cpu.toFixed(1)} µs`;
+    const cost = `${of(name, 'cpu').toFixed(1)} µs`;
     const share = (rate / of(bare, 'rate')).toFixed(2);
     say(`| ${name} | ${Math.round(rate)} | ${share} | ${Math.round(of(name, 'fresh'))} | ${cost} |`);
   }

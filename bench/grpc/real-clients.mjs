@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { startPostgres } from '../postgres/server.mjs';
+import { serverMicroseconds, startPostgres } from '../postgres/server.mjs';
 import { startRedis } from '../redis/server.mjs';
 import { startServer } from './server-process.mjs';
 
@@ -30,7 +30,7 @@ async function bareGo(program) {
   const [line] = await once(createInterface({ input: child.stdout }), 'line');
   return {
     port: Number(line),
-    ask: async () => ({ cpu: Number.NaN }),
+    ask: async () => ({ cpu: serverMicroseconds(child.pid) }),
     stop: async () => {
       const gone = once(child, 'exit');
       child.kill('SIGKILL');

@@ -1,7 +1,6 @@
 // Clients and a yardstick of the Lakh protocol, as a program in Go would be written with grpc-go and generated code.
 //
 //	bench through ADDRESS JOBS    jobs a second from a producer through the server to a consumer
-//	bench unary ADDRESS CALLS     microseconds of a call, one after the other
 //	bench serve                   a bare server that keeps nothing: each job that arrives is sent to the consumer
 package main
 
@@ -111,23 +110,6 @@ func through(address string, jobs int) {
 	fmt.Printf("{\"accepted\":%.0f,\"rate\":%.0f}\n", float64(jobs)/accepted.Seconds(), float64(jobs)/time.Since(start).Seconds())
 }
 
-func unary(address string, calls int) {
-	client := dial(address)
-	call := func(n int) time.Duration {
-		start := time.Now()
-		for i := 0; i < n; i++ {
-			_, err := client.GetDeadJobs(context.Background(), &emptypb.Empty{})
-			must(err)
-		}
-		return time.Since(start)
-	}
-	first := call(1)
-	cold := call(calls)
-	warm := call(calls)
-	micros := func(d time.Duration, n int) float64 { return float64(d.Microseconds()) / float64(n) }
-	fmt.Printf("{\"first\":%.0f,\"cold\":%.1f,\"warm\":%.1f}\n", micros(first, 1), micros(cold, calls), micros(warm, calls))
-}
-
 // Passes jobs on through a channel: the least that a server in Go does for them.
 type bare struct {
 	lakh.UnimplementedLakhServer
@@ -173,10 +155,6 @@ func (server *bare) Join(stream grpc.BidiStreamingServer[lakh.JobResult, lakh.Jo
 	}
 }
 
-func (server *bare) GetDeadJobs(context.Context, *emptypb.Empty) (*lakh.DeadJobs, error) {
-	return &lakh.DeadJobs{}, nil
-}
-
 func serve() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
@@ -196,11 +174,9 @@ func main() {
 	switch {
 	case len(os.Args) == 4 && os.Args[1] == "through":
 		through(os.Args[2], number(os.Args[3]))
-	case len(os.Args) == 4 && os.Args[1] == "unary":
-		unary(os.Args[2], number(os.Args[3]))
 	case len(os.Args) == 2 && os.Args[1] == "serve":
 		serve()
 	default:
-		log.Fatal("usage: bench through ADDRESS JOBS | unary ADDRESS CALLS | serve")
+		log.Fatal("usage: bench through ADDRESS JOBS | serve")
 	}
 }
