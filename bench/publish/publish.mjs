@@ -1,7 +1,8 @@
 // npm run bench -- publish FIGURES: writes the tables of docs/performance.md and its pictures from one run of
-// `npm run bench -- --json`, so that every figure there comes from the same run.
+// `npm run bench -- --json`, so that every figure there comes from the same run. The output of `npm run bench -- growth --json` becomes its lines.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { growthPicture } from './lines.mjs';
 import { markdownTables, subjectOf } from './markdown.mjs';
 import { picture } from './picture.mjs';
 
@@ -18,10 +19,11 @@ function read(file) {
     }
   });
   const machine = entries.find((entry) => entry.machine)?.machine;
-  const figures = entries.filter((entry) => entry.case);
-  if (!machine || figures.length === 0)
+  const figures = entries.filter((entry) => entry.case && entry.peer);
+  const growth = entries.filter((entry) => entry.growth);
+  if (!machine || figures.length + growth.length === 0)
     throw new Error(`${file} has no figures: give the output of npm run bench -- --json`);
-  return { machine, figures };
+  return { machine, figures, growth };
 }
 
 /** The best peer of each case of the jobs that are removed when they are done, as those of the peers are. */
@@ -49,15 +51,30 @@ function machineText({ cores, processor, memory, load, versions }) {
   return `${cores} cores (${processor}), ${memory} of memory, load average ${load} before the start. ${list.join(', ')}.`;
 }
 
+function publishTables(machine, figures) {
+  const page = fillIn(readFileSync(PAGE, 'utf8'), 'machine', machineText(machine));
+  writeFileSync(PAGE, fillIn(page, 'tables', markdownTables(figures)));
+  for (const theme of ['light', 'dark'])
+    writeFileSync(`${root}docs/images/performance-${theme}.svg`, picture(bestPeers(figures), theme));
+}
+
+function publishGrowth(machine, growth) {
+  const images = ['light', 'dark'].map((theme) => {
+    writeFileSync(`${root}docs/images/growth-${theme}.svg`, growthPicture(growth, theme));
+    return theme === 'light'
+      ? '![What a job costs as one thing grows](images/growth-light.svg#gh-light-mode-only)'
+      : '![What a job costs as one thing grows](images/growth-dark.svg#gh-dark-mode-only)';
+  });
+  const content = `${images.join('\n')}\n\nMeasured on ${machineText(machine)}`;
+  writeFileSync(PAGE, fillIn(readFileSync(PAGE, 'utf8'), 'growth', content));
+}
+
 try {
   const [file] = process.argv.slice(2);
   if (!file) throw new Error('name the file with the output of npm run bench -- --json');
-  const { machine, figures } = read(file);
-  const page = fillIn(readFileSync(PAGE, 'utf8'), 'machine', machineText(machine));
-  writeFileSync(PAGE, fillIn(page, 'tables', markdownTables(figures)));
-  for (const theme of ['light', 'dark']) {
-    writeFileSync(`${root}docs/images/performance-${theme}.svg`, picture(bestPeers(figures), theme));
-  }
+  const { machine, figures, growth } = read(file);
+  if (figures.length > 0) publishTables(machine, figures);
+  if (growth.length > 0) publishGrowth(machine, growth);
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`);
   process.exitCode = 2;
