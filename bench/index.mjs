@@ -11,6 +11,7 @@ const SUITES = {
   handlers: ['handlers.mjs', "handlers in processes and threads beside BullMQ's"],
   features: ['features.mjs', 'what groups, limits, events and others cost beside a plain queue'],
   idle: ['idle.mjs', 'a process with empty queues and its Redis server: CPU time with nothing to do'],
+  growth: ['growth.mjs', 'the cost of a job as backlog, queues, workers, payloads, groups or kept results grow'],
   startup: ['startup.mjs', 'starting the commands beside bare Node'],
   dashboard: ['dashboard.mjs', 'the first screen with a million jobs and ten thousand queues'],
   publish: ['publish/publish.mjs', 'writes docs/performance.md and its pictures from the output of "stores --json"'],

@@ -1,9 +1,10 @@
 // npm run bench -- publish FIGURES: writes the tables of docs/performance.md and its pictures from one run of
-// `npm run bench -- --json`, so that every figure there comes from the same run; or the pictures of docs/postgres.md from one of
-// `npm run bench -- horizon --json`.
+// `npm run bench -- --json`, so that every figure there comes from the same run. The output of `npm run bench -- growth --json` becomes its lines, and that of
+// `npm run bench -- horizon --json` the pictures of docs/postgres.md.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { horizonPicture } from './horizon-picture.mjs';
+import { growthPicture } from './lines.mjs';
 import { markdownTables, subjectOf } from './markdown.mjs';
 import { picture } from './picture.mjs';
 
@@ -20,11 +21,12 @@ function read(file) {
     }
   });
   const machine = entries.find((entry) => entry.machine)?.machine;
-  const figures = entries.filter((entry) => entry.case);
+  const figures = entries.filter((entry) => entry.case && entry.peer);
+  const growth = entries.filter((entry) => entry.growth);
   const samples = entries.filter((entry) => entry.horizon);
-  if (!machine || figures.length + samples.length === 0)
+  if (!machine || figures.length + growth.length + samples.length === 0)
     throw new Error(`${file} has no figures: give the output of npm run bench -- --json`);
-  return { machine, figures, samples };
+  return { machine, figures, growth, samples };
 }
 
 /** The best peer of each case of the jobs that are removed when they are done, as those of the peers are. */
@@ -58,6 +60,15 @@ function publishFigures(machine, figures) {
   writePictures('performance', (theme) => picture(bestPeers(figures), theme));
 }
 
+function publishGrowth(machine, growth) {
+  writePictures('growth', (theme) => growthPicture(growth, theme));
+  const images = ['light', 'dark'].map(
+    (theme) => `![What a job costs as one thing grows](images/growth-${theme}.svg#gh-${theme}-mode-only)`,
+  );
+  const content = `${images.join('\n')}\n\nMeasured on ${machineText(machine)}`;
+  writeFileSync(PAGE, fillIn(readFileSync(PAGE, 'utf8'), 'growth', content));
+}
+
 function writePictures(name, draw) {
   for (const theme of ['light', 'dark']) writeFileSync(`${root}docs/images/${name}-${theme}.svg`, draw(theme));
 }
@@ -65,8 +76,9 @@ function writePictures(name, draw) {
 try {
   const [file] = process.argv.slice(2);
   if (!file) throw new Error('name the file with the output of npm run bench -- --json');
-  const { machine, figures, samples } = read(file);
+  const { machine, figures, growth, samples } = read(file);
   if (figures.length > 0) publishFigures(machine, figures);
+  if (growth.length > 0) publishGrowth(machine, growth);
   if (samples.length > 0) writePictures('horizon', (theme) => horizonPicture(samples, theme));
 } catch (error) {
   process.stderr.write(`bench: ${error.message}\n`);

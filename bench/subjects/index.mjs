@@ -16,13 +16,17 @@ export const SUBJECTS = [
     ours: true,
     options: { verb: 'add, forgotten' },
   },
+  // Beside plainjob, which does not wait for the disk either.
+  { name: 'crore add, normal', file: 'crore.mjs', stores: ['sqlite'], ours: true, options: { verb: 'add, normal' } },
   { name: 'bullmq', file: 'bullmq.mjs', stores: ['redis'] },
   { name: 'bee-queue', file: 'bee-queue.mjs', stores: ['redis'] },
   { name: 'groupmq', file: 'groupmq.mjs', stores: ['redis'] },
   { name: 'plainjob', file: 'plainjob.mjs', stores: ['sqlite'] },
+  { name: 'plainjob, full', file: 'plainjob.mjs', stores: ['sqlite'], options: { synchronous: 'FULL' } },
   { name: 'graphile-worker', file: 'graphile-worker.mjs', stores: ['postgres'] },
   { name: 'pg-boss', file: 'pg-boss.mjs', stores: ['postgres'] },
   { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
+  { name: 'ceiling, records', file: 'redis-ceiling.mjs', stores: ['redis'], options: { records: true } },
   { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },
   { name: 'ceiling', file: 'postgres-ceiling.mjs', stores: ['postgres'] },
   // A family is measured separately: these subjects take and finish tasks by hand.

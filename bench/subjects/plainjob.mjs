@@ -1,4 +1,4 @@
-// Its queue sets WAL and synchronous=NORMAL itself. A worker runs one job at a time, so the concurrency is the number
+// Its queue sets WAL and synchronous=NORMAL itself; `options.synchronous` sets it again. A worker runs one job at a time, so the concurrency is the number
 // of workers; they share the process, and its default poll interval of one second is shortened so that it does not
 // dominate the latency.
 import Database from 'better-sqlite3';
@@ -14,8 +14,10 @@ export function probe() {
   new Database(':memory:').close();
 }
 
-export function open(place) {
-  const queue = defineQueue({ connection: better(new Database(place.file)), logger });
+export function open(place, { synchronous }) {
+  const database = new Database(place.file);
+  const queue = defineQueue({ connection: better(database), logger });
+  if (synchronous) database.pragma(`synchronous = ${synchronous}`);
   return {
     enqueueOne: ({ value }) => queue.add(TYPE, value),
     enqueueMany: (payloads) =>

@@ -1,5 +1,6 @@
 // The minimum that Redis needs for work that survives its worker: variadic LPUSH, a script that moves a hundred items
 // from a list to a hash of leases, and one that deletes a hundred leases. No ids, retries, times or priorities.
+// With `records`, what a job that can be found by its id needs: a record in a hash, and ids in the list and in the leases.
 import { coalesce } from './coalesce.mjs';
 import { connect } from './root.mjs';
 
@@ -25,12 +26,49 @@ local leases = {}
 for i = 1, ARGV[1] do leases[i] = ARGV[2] + i end
 return redis.call('HDEL', KEYS[1], unpack(leases))`;
 
-export async function open(place) {
+// KEYS: list, records. ARGV: id, record, id, record …
+const ADD_RECORDS = `
+local ids = {}
+for i = 1, #ARGV, 2 do ids[(i + 1) / 2] = ARGV[i] end
+redis.call('HSET', KEYS[2], unpack(ARGV))
+return redis.call('LPUSH', KEYS[1], unpack(ids))`;
+
+// KEYS: list, leases, records. ARGV: number of items, number of the first lease. Reply: the records.
+const CLAIM_RECORDS = `
+local ids = redis.call('RPOP', KEYS[1], ARGV[1])
+if not ids then return {} end
+local leases = {}
+for i, id in ipairs(ids) do
+  leases[2 * i - 1] = ARGV[2] + i
+  leases[2 * i] = id
+end
+redis.call('HSET', KEYS[2], unpack(leases))
+return redis.call('HMGET', KEYS[3], unpack(ids))`;
+
+// KEYS: leases, records. ARGV: number of leases, number of the first lease. Reply: how many were held.
+const ACK_RECORDS = `
+local leases = {}
+for i = 1, ARGV[1] do leases[i] = ARGV[2] + i end
+local ids = redis.call('HMGET', KEYS[1], unpack(leases))
+redis.call('HDEL', KEYS[2], unpack(ids))
+return redis.call('HDEL', KEYS[1], unpack(leases))`;
+
+export async function open(place, { records = false }) {
   const client = connect(place);
-  client.defineCommand('claimBatch', { numberOfKeys: 2, lua: CLAIM });
-  client.defineCommand('ackBatch', { numberOfKeys: 1, lua: ACK });
-  const keys = { list: place.queue, leases: `${place.queue}:leases`, single: `${place.queue}:single` };
-  const push = (payloads) => client.lpush(keys.list, ...payloads.map(({ text }) => text));
+  client.defineCommand('addBatch', { numberOfKeys: 2, lua: ADD_RECORDS });
+  client.defineCommand('claimBatch', { numberOfKeys: records ? 3 : 2, lua: records ? CLAIM_RECORDS : CLAIM });
+  client.defineCommand('ackBatch', { numberOfKeys: records ? 2 : 1, lua: records ? ACK_RECORDS : ACK });
+  const keys = {
+    list: place.queue,
+    leases: `${place.queue}:leases`,
+    single: `${place.queue}:single`,
+    records: records ? [`${place.queue}:records`] : [],
+  };
+  let last = 0;
+  const add = (payloads) =>
+    client.addBatch(keys.list, keys.records[0], ...payloads.flatMap(({ text }) => [`${process.pid}-${last++}`, text]));
+  const pushPlain = (payloads) => client.lpush(keys.list, ...payloads.map(({ text }) => text));
+  const push = records ? add : pushPlain;
   await client.ping();
   return {
     enqueueOne: coalesce(push),
@@ -70,10 +108,10 @@ async function runBatch(state) {
   const { client, keys, onJob } = state;
   const first = state.leases;
   state.leases += BATCH;
-  const items = await client.claimBatch(keys.list, keys.leases, BATCH, first);
+  const items = await client.claimBatch(keys.list, keys.leases, ...keys.records, BATCH, first);
   if (items.length === 0) return false;
   for (const item of items) onJob(item);
-  await client.ackBatch(keys.leases, items.length, first);
+  await client.ackBatch(keys.leases, ...keys.records, items.length, first);
   return true;
 }
 
@@ -85,6 +123,7 @@ async function runSingle(state) {
     return null;
   });
   if (item === null) return;
-  onJob(item);
+  onJob(keys.records.length > 0 ? await client.hget(keys.records[0], item) : item);
   await client.lrem(keys.single, 1, item);
+  if (keys.records.length > 0) await client.hdel(keys.records[0], item);
 }

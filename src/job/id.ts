@@ -1,5 +1,5 @@
 const HEX = Array.from({ length: 256 }, (_value, byte) => byte.toString(16).padStart(2, '0'));
-const POOL = Buffer.allocUnsafe(4_096);
+const POOL = Buffer.allocUnsafe(16_384);
 let used = POOL.length;
 let last = 0;
 let counter = 0;

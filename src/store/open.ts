@@ -19,7 +19,7 @@ export interface OpenStoreOptions {
 /** Opens the store at a URL. The clients for Redis, PostgreSQL and a job server are loaded only when a URL needs them. */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<Store> {
   const parsed = parseStoreUrl(url);
-  if (parsed.kind === 'sqlite') return openSqlite(parsed.file, options);
+  if (parsed.kind === 'sqlite') return openSqlite(parsed.file, { ...options, fast: parsed.relaxed });
   if (parsed.kind === 'grpc') {
     const { openGrpc } = await import('./grpc/open.js');
     return openGrpc(url, parsed, options);

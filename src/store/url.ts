@@ -4,7 +4,8 @@ import { decodePart, parseHosts, splitUrl, type UrlParts } from '../url.js';
 
 /** The location of a store. Passwords stay in this object and never appear in messages: see `redact`. */
 export type StoreUrl =
-  | { kind: 'sqlite'; file: string }
+  /** `relaxed`: commits do not wait for the disk, so a power failure may lose the last ones. */
+  | { kind: 'sqlite'; file: string; relaxed?: true }
   /** A job server. */
   | { kind: 'grpc'; host: string; port: number; tls?: TlsFiles; token?: string }
   | {
@@ -71,11 +72,20 @@ export function parseStoreUrl(url: string): StoreUrl {
   }
 }
 
+const SYNCHRONOUS = /\?synchronous=([^?]*)$/i;
+
+/** `sqlite:FILE[?synchronous=normal]`; any other question mark belongs to the name of the file. */
 function parseSqlite(url: string): StoreUrl {
-  const file = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
+  const level = SYNCHRONOUS.exec(url)?.[1]?.toLowerCase();
+  if (level !== undefined && level !== 'normal' && level !== 'full')
+    throw bad(url, 'has a bad synchronous: it is full or normal');
+  const file = url
+    .replace(SYNCHRONOUS, '')
+    .slice('sqlite:'.length)
+    .replace(/^\/\/(?=\/)/, '');
   if (file === '' || file.startsWith('//') || file.includes('\0'))
     throw bad(url, 'needs a file, as in sqlite:crore.db');
-  return { kind: 'sqlite', file };
+  return { kind: 'sqlite', file, ...(level === 'normal' ? { relaxed: true as const } : {}) };
 }
 
 function parseRedis(url: string, { scheme, user, password, hosts, path, query }: UrlParts): StoreUrl {

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { open } from '../../dist/index.js';
+import { openStore } from '../../dist/store/open.js';
+import { loadLibrary } from '../../dist/store/sqlite/file/driver.js';
 import { Line } from '../cli/support/crore.js';
 
 let dir: string;
@@ -64,5 +66,33 @@ describe('a database file', () => {
     await again.queue('q').obliterate();
     await again.close();
     expect(size()).toBeLessThan(full / 2);
+  });
+
+  it('waits for the disk with each commit unless its URL says otherwise, which is worth a warning', async () => {
+    const levels: [string, number, RegExp | undefined][] = [
+      ['', 2, undefined],
+      ['?synchronous=full', 2, undefined],
+      ['?synchronous=NORMAL', 1, /power failure/],
+    ];
+    for (const [query, level, warning] of levels) {
+      const seen: number[] = [];
+      const { library } = loadLibrary();
+      class Watched extends library.DatabaseSync {
+        override close(): void {
+          seen.push(Number(this.prepare('PRAGMA synchronous').get()?.synchronous));
+          super.close();
+        }
+      }
+      const store = await openStore(`sqlite:${join(dir, 'level.db')}${query}`, {
+        timeout: 5_000,
+        library: { DatabaseSync: Watched },
+      });
+      await store.close();
+      expect(seen).toEqual([level]);
+      expect(store.warnings).toEqual(warning ? [expect.stringMatching(warning)] : []);
+    }
+    await expect(openStore(`sqlite:${join(dir, 'x.db')}?synchronous=off`, { timeout: 1_000 })).rejects.toMatchObject({
+      code: 'BAD_URL',
+    });
   });
 });

@@ -15,9 +15,14 @@ export interface OpenSqliteOptions {
   clock?: () => number;
   /** Heartbeats need no fsync of their own: losing the last second of them in a power failure is harmless. */
   relaxed?: boolean;
+  /** The URL asks for commits that do not wait for the disk: the same, and worth a warning. */
+  fast?: boolean | undefined;
   /** The application's SQLite. A thread cannot use it, so the main loop sends the heartbeats. */
   library?: SqliteLibrary;
 }
+
+const FAST =
+  'synchronous is normal: a power failure or a crash of the system may lose the jobs and results of the last moment';
 
 export async function openSqlite(file: string, options: OpenSqliteOptions): Promise<SqliteStore> {
   const inMemory = file === ':memory:';
@@ -35,6 +40,7 @@ export async function openSqlite(file: string, options: OpenSqliteOptions): Prom
     clock: options.clock ?? Date.now,
     watcher: inMemory ? undefined : (notify) => new CommitWatcher(path, tables, notify),
     path: inMemory ? undefined : path,
+    warnings: options.fast ? [FAST] : [],
     threadUrl: inMemory || options.library ? undefined : `sqlite:${path}`,
   });
 }
@@ -61,7 +67,7 @@ function prepareFile(path: string, inMemory: boolean, shown: string, options: Op
   try {
     // Only a new file takes this setting: it can give unused room back to the disk.
     db.exec('PRAGMA auto_vacuum = INCREMENTAL');
-    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.relaxed ? 'NORMAL' : 'FULL'};
+    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${options.relaxed || options.fast ? 'NORMAL' : 'FULL'};
       PRAGMA wal_autocheckpoint = 10000; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32000; PRAGMA mmap_size = 268435456;
       PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF`);
     migrate(db, shown);

@@ -67,6 +67,7 @@ export interface SqliteStoreOptions {
   /** Creates the watcher for commits of other processes; absent for an in-memory database. */
   watcher?: (notify: () => void) => CommitWatcher;
   threadUrl?: string;
+  warnings: readonly string[];
   /** The file, to compare with the connections of applications; absent for an in-memory database. */
   path?: string;
 }
@@ -79,7 +80,7 @@ export class SqliteStore implements Store {
   readonly history: HistoryStore;
   readonly raw: SqliteRawStore;
   readonly maxParallelClaims = 1;
-  readonly warnings: readonly string[] = [];
+  readonly warnings: readonly string[];
   readonly threadUrl?: string;
   readonly now: () => number;
   readonly #tables: Tables;
@@ -92,6 +93,7 @@ export class SqliteStore implements Store {
   constructor(options: SqliteStoreOptions) {
     const { tables, committer, check, shown, clock, watcher, path, threadUrl } = options;
     this.threadUrl = threadUrl;
+    this.warnings = options.warnings;
     this.now = clock;
     this.#tables = tables;
     this.#shown = shown;

@@ -8,6 +8,7 @@ import type { Row } from '../file/driver.js';
 import { closeJob, notifyDependents, removeEnded } from '../finalize.js';
 import { HIDDEN, isNeededByJobs, keepRecord, releaseAll } from '../kept-records.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
+import { addPlain, isPlain } from './add-plain.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Capacity): boolean {
   const counters = new QueueCounters(tables, queue);
@@ -30,6 +31,12 @@ export function add(
   now: number,
 ): AddOutcome[] {
   const counters = new QueueCounters(tables, queue);
+  const unlimited = limits.count === undefined && limits.bytes === undefined;
+  if (unlimited && counters.row.watched <= now && jobs.every(isPlain)) {
+    addPlain(tables, counters, jobs, now);
+    counters.write();
+    return jobs.map(() => CREATED);
+  }
   checkUpstreams(tables, counters.row.name, jobs);
   checkBatches(tables, jobs);
   const outcomes = jobs.map((job) => addOne(tables, counters, job, limits, now));
