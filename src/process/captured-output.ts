@@ -7,18 +7,21 @@ const BYTES = 4_096;
 
 /** The output of one stream of a command; if there is a mark, up to the mark that the shell prints after the command. */
 export class CapturedOutput {
-  /** The exit code after the mark, once it has arrived. */
+  /** The exit code after the mark, once it has arrived; NaN if it is not a number. */
   exit: number | undefined;
   #kept: Buffer = NOTHING;
   #cut = false;
 
   constructor(private readonly mark?: string) {}
 
-  add(chunk: Buffer): void {
+  /** Returns what follows the mark, if anything does. */
+  add(chunk: Buffer): Buffer | undefined {
     const all = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
-    if (this.mark !== undefined && this.#ends(all, this.mark)) return;
+    const end = this.mark === undefined ? -1 : this.#ends(all, this.mark);
+    if (end >= 0) return end < all.length ? all.subarray(end) : undefined;
     this.#cut ||= all.length > 2 * KEPT;
     this.#kept = all.length > 2 * KEPT ? Buffer.from(all.subarray(all.length - KEPT)) : all;
+    return undefined;
   }
 
   note(text: string): void {
@@ -47,18 +50,15 @@ export class CapturedOutput {
     }
   }
 
-  /**
-   * Whether the mark has arrived with its whole line. Output after it comes from a process that the command left
-   * running.
-   */
-  #ends(all: Buffer, mark: string): boolean {
+  /** The position after the line of the mark, or -1 while it has not arrived as a whole. */
+  #ends(all: Buffer, mark: string): number {
     const text = all.toString('latin1');
-    const at = text.lastIndexOf(mark);
+    const at = text.indexOf(mark);
     const end = at < 0 ? -1 : text.indexOf('\n', at);
-    if (end < 0) return false;
+    if (end < 0) return -1;
     this.exit = Number(text.slice(at + mark.length, end));
     this.#kept = at === 0 ? NOTHING : all.subarray(0, at);
-    return true;
+    return end + 1;
   }
 }
 
