@@ -40,8 +40,8 @@ async function fill({ crore }: TestDashboard): Promise<() => Promise<void>> {
   await Promise.all(dead.map((handle) => handle.finished().catch(() => {})));
   await mails.add({ slow: true }, { id: 'running' });
   await mails.add({ later: true }, { id: 'later', delay: '1h' });
-  await crore.queue('idle').add({ to: 'bob' }, { id: 'first' });
-  await crore.queue('idle').add({ to: 'bob' }, { id: 'second', needs: ['first'] });
+  const first = { queue: 'idle', payload: { to: 'bob' }, id: 'first' };
+  await crore.addTree({ queue: 'idle', payload: { to: 'bob' }, id: 'second', children: [first] });
   const hostile = crore.queue<unknown, unknown>(HOSTILE);
   const failing = hostile.work(() => {
     throw new Fatal(HOSTILE);

@@ -69,7 +69,7 @@ function Batch({ job, batch }: { job: JobView; batch: NonNullable<JobView['batch
           </>
         }
       >
-        <div class="card">
+        <div class="batch card">
           <JobProgress progress={{ percent: total === 0 ? 0 : (100 * (total - pending)) / total }} />
           <p class="muted">
             {count(total)} {total === 1 ? 'member' : 'members'}
