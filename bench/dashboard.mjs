@@ -2,7 +2,7 @@
 // Usage: node bench/dashboard.mjs [--quick]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -46,6 +46,17 @@ async function timeOf(address) {
   return performance.now() - began;
 }
 
+/** CPU time of a process so far, in milliseconds: on a busy machine it says more than the time that passes. Linux only. */
+function cpuOf(pid) {
+  try {
+    const tasks = readdirSync(`/proc/${pid}/task`);
+    const ns = tasks.map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]));
+    return ns.reduce((sum, one) => sum + one, 0) / 1e6;
+  } catch {
+    return Number.NaN;
+  }
+}
+
 /** Node loads `fetch` with its first use: that is no time of the server. */
 async function loadFetch() {
   const server = createHttpServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1');
@@ -74,13 +85,15 @@ async function measure(name, url) {
     workers: 'workers',
   };
   for (const [what, view] of Object.entries(views)) {
+    const before = cpuOf(server.pid);
     const first = await timeOf(`${base}api/${view}`);
+    const cpu = cpuOf(server.pid) - before;
     const times = [];
     for (let i = 0; i < ROUNDS; i++) times.push(await timeOf(`${base}api/${view}`));
     times.sort((a, b) => a - b);
     const median = times[Math.floor(times.length / 2)];
     console.log(
-      `${name.padEnd(7)} ${what.padEnd(20)} first ${first.toFixed(0).padStart(5)} ms   median ${median.toFixed(0).padStart(4)} ms`,
+      `${name.padEnd(7)} ${what.padEnd(20)} first ${first.toFixed(0).padStart(5)} ms (CPU ${cpu.toFixed(0)} ms)   median ${median.toFixed(0).padStart(4)} ms`,
     );
   }
   const gone = once(server, 'exit');

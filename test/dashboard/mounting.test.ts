@@ -127,6 +127,23 @@ describe('dashboard()', () => {
     server.close();
   });
 
+  it('lets the application close its store at any time, also while it looks at thousands of queues', async () => {
+    const own = await open('sqlite::memory:', { logger: false });
+    const names = Array.from({ length: 3_000 }, (_, n) => `many-${n}`);
+    await Promise.all(names.map((name) => own.queue(name).add(1)));
+    const jobs = dashboard(own, { access: 'read' });
+    const unhandled: unknown[] = [];
+    const listener = (reason: unknown) => unhandled.push(reason);
+    process.on('unhandledRejection', listener);
+    expect(await (await ask(jobs, '/api/overview')).json()).toMatchObject({ total: 3_000, counted: 50 });
+    await own.close();
+    // The look at all of them begins 20 ms after the answer.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    process.off('unhandledRejection', listener);
+    expect(unhandled).toEqual([]);
+    expect((await ask(jobs, '/api/overview')).status).toBeGreaterThanOrEqual(500);
+  });
+
   it('must be told what is allowed', () => {
     expect(() => dashboard(crore, {} as never)).toThrow('dashboard: access must be one of read, write, not undefined');
     expect(() => dashboard(crore, { access: 'all' as never })).toThrow("not 'all'");

@@ -165,7 +165,7 @@ describe.each(ALL_STORES)('handlers that take many jobs on %s', (_name, fresh) =
   it.each([
     ['too few results', () => [1], 'returned an array of 1 for 2 jobs'],
     ['too many results', () => [1, 2, Promise.reject(new Error('ignored'))], 'returned an array of 3 for 2 jobs'],
-    ['something else', () => ({ a: 1 }), 'returned a object for 2 jobs'],
+    ['something else', () => ({ a: 1 }), 'returned an object for 2 jobs'],
     ['null', () => null, 'returned null for 2 jobs'],
   ])('%s: nothing is settled by guess, all fail with BAD_RESULT', async (name, returns, message) => {
     const queue = crore.queue<number>(`wrong ${name}`);

@@ -69,9 +69,16 @@ export class QueueBoard {
    */
   async glances(patience: number): Promise<Glance[]> {
     const names = await this.names();
-    if (names.length <= MANY || performance.now() > this.#passAt) this.#pass ??= this.#begin(names, patience);
+    if (names.length <= MANY || performance.now() > this.#passAt) this.#pass ??= this.#start(names, patience);
     if (patience > 0) await within(patience, this.#pass);
     return names.flatMap((name) => this.#glances.get(name) ?? []);
+  }
+
+  /** It may fail after everybody who waited has gone, when the store is closed, say. */
+  #start(names: readonly string[], patience: number): Promise<void> {
+    const pass = this.#begin(names, patience);
+    pass.catch(() => {});
+    return pass;
   }
 
   async #begin(names: readonly string[], patience: number): Promise<void> {
