@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { JobView } from '../../dist/dashboard/api.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { ALL_STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
 import { startDashboard, type TestDashboard } from './support/dashboard.js';
 
-describe.each(STORES)('the time line of a job on %s', (_name, fresh) => {
+describe.each(ALL_STORES)('the time line of a job on %s', (_name, fresh) => {
   let store: TestStore;
   let dashboard: TestDashboard;
   beforeAll(async () => {

@@ -31,6 +31,7 @@ import type {
   WorkerSession,
 } from '../store.js';
 import { json, numbers, readFlags, texts } from './connection/arguments.js';
+import { InOrder } from './connection/in-order.js';
 import { batchStore, eventStore, historyStore, scheduleStore } from './facets.js';
 import { JobAdder } from './job-adder.js';
 import { PostgresRawStore } from './raw-store.js';
@@ -61,6 +62,8 @@ export class PostgresStore implements Store {
   readonly threadUrl?: string;
   readonly #view: View;
   readonly #adder: JobAdder;
+  /** Log lines and progress of a job stay in the order in which its handler wrote them. */
+  readonly #notes = new InOrder();
   readonly #inTransactions: TransactionalAdder;
 
   constructor({ view, warnings, threadUrl }: PostgresStoreOptions) {
@@ -125,7 +128,8 @@ export class PostgresStore implements Store {
     const { n, own, attempt } = splitToken(lease.token);
     const step = progress === undefined ? null : progressLine(progress);
     const args = [queue, n, own, attempt, lease.id ?? null, progress ?? null, step, log ?? null];
-    return (await this.#view.client.value('record_progress', [this.#view.time(), ...args])) === true;
+    const call = () => this.#view.client.value('record_progress', [this.#view.time(), ...args]);
+    return (await this.#notes.run(lease.token, call)) === true;
   }
 
   async join(queue: string, worker: string, { lease, info, raw = false }: NewSession): Promise<void> {
