@@ -20,7 +20,7 @@ export async function observe(setup, onSample) {
   const sample = async (at) => {
     const [{ buffers }] = await claimed(setup);
     const p50 = median(state.waits.splice(0));
-    const one = { at: Math.round(at), jobs: state.handled, buffers: round(buffers), p50: round(p50) };
+    const one = { at: round(at), jobs: state.handled, buffers: round(buffers), p50: round(p50) };
     taken.push(one);
     onSample(one);
   };
