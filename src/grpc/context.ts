@@ -1,7 +1,7 @@
 import type { Engine } from '../engine/engine.js';
 import type { Backoff } from '../job/job.js';
 import type { Heartbeat } from '../worker/heartbeat/heartbeat.js';
-import type { ClaimsByQueue } from './queue-claims.js';
+import type { ClaimsByQueue } from './claims/queue-claims.js';
 
 /** The logger interface the server needs; pino has it. */
 export interface Log {

@@ -1,6 +1,6 @@
 import type { Job } from '../../job/job.js';
 import type { JobPage, ListOptions, Store } from '../../store/store.js';
-import { ClaimSize } from '../claim-size.js';
+import { ClaimSize } from '../claims/claim-size.js';
 import { CallError } from '../status.js';
 
 /** Maximum bytes of jobs in one response; a single job may be larger. */

@@ -2,8 +2,8 @@ import { returnLease } from '../../engine/raw-task.js';
 import type { Entry } from '../../job/job.js';
 import type { Claim, Signal, WorkerSession } from '../../store/store.js';
 import { Session } from '../../worker/session.js';
+import type { Claimant, QueueClaims } from '../claims/queue-claims.js';
 import type { ServerContext } from '../context.js';
-import type { Claimant, QueueClaims } from '../queue-claims.js';
 
 interface Hooks {
   /** Reserves room for the jobs of a claim: how many the worker can take now. */

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { WorkResponseSchema } from '../../proto/crore/v1/crore_pb.js';
 import type { Job } from '../../proto/crore/v1/job_pb.js';
-import { ClaimSize } from '../claim-size.js';
+import { ClaimSize } from '../claims/claim-size.js';
 
 type Response = MessageInitShape<typeof WorkResponseSchema>;
 

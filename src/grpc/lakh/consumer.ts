@@ -3,7 +3,7 @@ import { failure } from '../../engine/tokenless-report.js';
 import type { Entry, Job } from '../../job/job.js';
 import { finish } from '../../job/transitions.js';
 import { Deadlines } from '../../worker/deadlines.js';
-import { ClaimSize } from '../claim-size.js';
+import { ClaimSize } from '../claims/claim-size.js';
 import type { ServerContext } from '../context.js';
 import type { Call } from '../http2/call.js';
 import { FrameReader } from '../http2/frames.js';

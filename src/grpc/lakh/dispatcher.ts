@@ -5,8 +5,8 @@ import type { Entry, Job, Lease } from '../../job/job.js';
 import { finish } from '../../job/transitions.js';
 import { type Claim, MAX_BATCH, SERVER_SESSION, type WorkerSession } from '../../store/store.js';
 import { LiveSession } from '../../worker/live-session.js';
+import type { Claimant, QueueClaims } from '../claims/queue-claims.js';
 import type { ServerContext } from '../context.js';
-import type { Claimant, QueueClaims } from '../queue-claims.js';
 import { Reporter } from './reporter.js';
 
 /** A main loop that makes no turn for this long counts as hung. */

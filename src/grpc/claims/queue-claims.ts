@@ -1,6 +1,6 @@
-import type { Claim, Signal, Store } from '../store/store.js';
-import { ClaimTrigger } from '../worker/claim-trigger.js';
-import type { Log } from './context.js';
+import type { Claim, Signal, Store } from '../../store/store.js';
+import { ClaimTrigger } from '../../worker/claim-trigger.js';
+import type { Log } from '../context.js';
 
 /** How many claimants may claim at once while the queue has more than they take. */
 const MOST_AT_ONCE = 32;
