@@ -17,8 +17,9 @@ interface WatchedQueue {
   timer?: NodeJS.Timeout;
   /** A sweep is under way. */
   busy: boolean;
-  /** No sweep is needed before a signal, or the time that the last one has named. */
+  /** No sweep is needed before a signal, or before `dueAt` on the monotonic clock. */
   quiet: boolean;
+  dueAt: number;
   /** Called when something is ready without a signal. */
   wakes: Set<() => void>;
   /** Counts signals: one that comes during a sweep may be newer than its result. */
@@ -66,6 +67,7 @@ export class Maintenance {
       policies: [],
       busy: false,
       quiet: false,
+      dueAt: 0,
       wakes: new Set(),
       signals: 0,
       unsubscribe: () => {},
@@ -109,6 +111,7 @@ export class Maintenance {
   }
 
   async #sweep(queue: string, watched: WatchedQueue): Promise<void> {
+    if (watched.busy) return;
     const { signals } = watched;
     let quietFor = 0;
     watched.busy = true;
@@ -122,24 +125,36 @@ export class Maintenance {
     const { sweep, lease } = combined(watched.policies);
     watched.quiet = quietFor > sweep && signals === watched.signals;
     // A signal may be lost: then the work of a dead worker is noticed a lease later, and no more.
-    this.#sweepIn(queue, watched, watched.quiet ? Math.min(quietFor, Math.max(lease, sweep)) : sweep);
+    if (watched.quiet) watched.dueAt = performance.now() + Math.min(quietFor, Math.max(lease, sweep));
+    else this.#sweepIn(queue, watched, sweep);
   }
 
-  /** Looks as often as the shortest interval of the sweeps so far, and not at all where every task comes with a signal. */
+  /** Looks as often as the shortest interval of the sweeps so far. */
   #lookEvery(ms: number): void {
-    if (!this.engine.store.withReady || ms >= this.#lookMs) return;
+    if (ms >= this.#lookMs) return;
     this.#lookMs = ms;
     clearInterval(this.#look);
-    this.#look = setInterval(() => void this.#lookForReady(), ms).unref();
+    this.#look = setInterval(() => {
+      this.#sweepDue();
+      void this.#lookForReady();
+    }, ms).unref();
+  }
+
+  /** Sweeps that are due at about the same time are sent together: on Redis in one write, on SQLite in one transaction. */
+  #sweepDue(): void {
+    const now = performance.now();
+    for (const [queue, watched] of this.#queues) {
+      if (watched.quiet && !watched.busy && watched.dueAt <= now) void this.#sweep(queue, watched);
+    }
   }
 
   /** Another program has pushed tasks, or the connection for signals is dead and does not know it yet. */
   async #lookForReady(): Promise<void> {
     const quiet = [...this.#queues].flatMap(([queue, watched]) => (watched.quiet ? [queue] : []));
-    if (this.#looking || quiet.length === 0) return;
+    if (!this.engine.store.withReady || this.#looking || quiet.length === 0) return;
     this.#looking = true;
     try {
-      for (const queue of await this.engine.store.withReady!(quiet)) {
+      for (const queue of await this.engine.store.withReady(quiet)) {
         const watched = this.#queues.get(queue);
         if (!watched?.quiet) continue;
         this.#signalled(queue, watched);

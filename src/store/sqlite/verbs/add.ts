@@ -7,8 +7,8 @@ import { checkBatches, joinBatch, openBatch } from '../batches.js';
 import type { Row } from '../file/driver.js';
 import { closeJob, notifyDependents, removeEnded } from '../finalize.js';
 import { HIDDEN, isNeededByJobs, keepRecord, releaseAll } from '../kept-records.js';
+import { addPlain, isPlain } from '../plain-jobs.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
-import { addPlain, isPlain } from './add-plain.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Capacity): boolean {
   const counters = new QueueCounters(tables, queue);

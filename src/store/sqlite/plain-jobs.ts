@@ -1,7 +1,7 @@
-import type { NewJob } from '../../../job/job.js';
-import { encodeSpec, isRelated } from '../../../job/spec.js';
-import type { Value } from '../file/driver.js';
-import { type QueueCounters, sizeOf, type Tables } from '../tables.js';
+import type { NewJob } from '../../job/job.js';
+import { encodeSpec, isRelated } from '../../job/spec.js';
+import type { Value } from './file/driver.js';
+import { type QueueCounters, sizeOf, type Tables } from './tables.js';
 
 /** Rows per statement. One statement for each row takes twice as long; with 200 rows nothing more is gained. */
 const ROWS = 50;
