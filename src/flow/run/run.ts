@@ -174,7 +174,8 @@ export class Run {
       break;
     }
     this.#pumping = false;
-    const busy = this.scheduler.open > 0 || this.running.size + this.#ahead.size > 0 || this.#ends.count > 0 || this.#ends.writing;
+    const busy =
+      this.scheduler.open > 0 || this.running.size + this.#ahead.size > 0 || this.#ends.count > 0 || this.#ends.writing;
     if (!busy) this.#finish();
   }
 
