@@ -124,8 +124,9 @@ export class Maintenance {
     if (this.#queues.get(queue) !== watched) return;
     const { sweep, lease } = combined(watched.policies);
     watched.quiet = quietFor > sweep && signals === watched.signals;
-    // A signal may be lost: then the work of a dead worker is noticed a lease later, and no more.
-    if (watched.quiet) watched.dueAt = performance.now() + Math.min(quietFor, Math.max(lease, sweep));
+    // A signal may be lost: then the work of a dead worker is noticed half a lease later, and no more. After a whole lease without a sweep
+    // the store would take it that nobody could send heartbeats, and grant dead sessions another lease.
+    if (watched.quiet) watched.dueAt = performance.now() + Math.min(quietFor, Math.max(lease / 2, sweep));
     else this.#sweepIn(queue, watched, sweep);
   }
 

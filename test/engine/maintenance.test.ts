@@ -86,6 +86,15 @@ describe('maintenance of queues in which nothing happens', () => {
     await until('it is swept again', () => sweeps > before + 3);
   });
 
+  it('removes sessions that have ended, although it sweeps rarely', async () => {
+    const store = await openStore('sqlite::memory:', { timeout: 1_000 });
+    const engine = new Engine(store);
+    cleanups.push(() => engine.close());
+    engine.maintenance.watch('q', { lease: 300, sweep: 10, maxCrashes: 1 });
+    await store.join('q', 'ended', { lease: 300, info: '' });
+    await until('the session is gone', async () => (await store.workers('q')).length === 0);
+  });
+
   it('finds tasks that another program pushed, and what a worker held that took them and died', async () => {
     const redis = await RedisServer.start();
     cleanups.push(() => redis.stop());

@@ -21,9 +21,9 @@ const suite = JSON.parse(read('test/faults/suite.json')) as SuiteRow[];
 const bugs = JSON.parse(read('test/faults/planted-bugs.json')) as PlantedBug[];
 
 describe('the table of faults', () => {
-  it('has an experiment or a test for each of its forty rows', () => {
+  it('has an experiment or a test for each of its rows', () => {
     const rows = new Set([...EXPERIMENTS, ...suite].map(({ row }) => row));
-    expect([...rows].sort((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_x, i) => i + 1));
+    expect([...rows].sort((a, b) => a - b)).toEqual(Array.from({ length: 44 }, (_x, i) => i + 1));
   });
 
   it.each(suite)('row $row names tests that exist', ({ file, title }) => {

@@ -20,7 +20,8 @@ export interface Target {
 const MB = 1_048_576;
 
 export async function redisTarget(lab: Lab): Promise<Target> {
-  const redis = await lab.redis(['--appendonly', 'yes', '--appendfsync', 'everysec']);
+  // With `everysec` Redis puts off its write while a sync is slow, and a kill would lose what it has answered.
+  const redis = await lab.redis(['--appendonly', 'yes', '--appendfsync', 'always']);
   const line = await Line.to(redis.port);
   lab.onClose(() => line.close());
   return {
