@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CroreError } from '../../../dist/index.js';
@@ -26,7 +28,10 @@ describe('the schema of a store on PostgreSQL', () => {
   const line = (schema: string) => new Line(urlOf(schema));
   const psql = (sql: string) => {
     const args = ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-h', '127.0.0.1', '-p', String(server.port), '-U', 'crore'];
-    return execFileSync('psql', [...args, 'postgres'], { input: sql, encoding: 'utf8', stdio: 'pipe' });
+    // From a file: psql stops reading at the first error.
+    const file = join(server.dir, 'script.sql');
+    writeFileSync(file, sql);
+    return execFileSync('psql', [...args, '-f', file, 'postgres'], { encoding: 'utf8', stdio: 'pipe' });
   };
   const refused = (url: string) =>
     openStore(url, { timeout }).then(
