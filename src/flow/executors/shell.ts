@@ -60,8 +60,8 @@ class Entry {
  * blocks the event loop for more than a millisecond, writing a line to a pipe for some microseconds. The shell leads a
  * process group. To stop a command, the caller kills the group; the next command gets a new shell.
  *
- * It takes a second command while the first runs, so that it need not wait for Node between them. That one can be given
- * back: a signal makes the shell skip it. The shell prints the mark of a command before it looks at the next one, so
+ * It takes a second command while the first runs, so that it need not wait for Node between them: 1,000 times `/bin/true`
+ * at -j 2 take 4 and 7 % less time (two comparisons on busy cores) and as much CPU time. That one can be given back: a signal makes the shell skip it. The shell prints the mark of a command before it looks at the next one, so
  * when the signal is sent and the mark has not arrived after that, the next command is certain to be skipped. The
  * two have separate pipes for stderr, which has no marks.
  */
