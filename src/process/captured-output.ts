@@ -7,21 +7,18 @@ const BYTES = 4_096;
 
 /** The output of one stream of a command; if there is a mark, up to the mark that the shell prints after the command. */
 export class CapturedOutput {
-  /** The exit code after the mark, once it has arrived; NaN if it is not a number. */
+  /** The exit code after the mark, once it has arrived. */
   exit: number | undefined;
   #kept: Buffer = NOTHING;
   #cut = false;
 
   constructor(private readonly mark?: string) {}
 
-  /** Returns what follows the mark, if anything does. */
-  add(chunk: Buffer): Buffer | undefined {
+  add(chunk: Buffer): void {
     const all = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
-    const end = this.mark === undefined ? -1 : this.#ends(all, this.mark);
-    if (end >= 0) return end < all.length ? all.subarray(end) : undefined;
+    if (this.mark !== undefined && this.#ends(all, this.mark)) return;
     this.#cut ||= all.length > 2 * KEPT;
     this.#kept = all.length > 2 * KEPT ? Buffer.from(all.subarray(all.length - KEPT)) : all;
-    return undefined;
   }
 
   note(text: string): void {
@@ -50,15 +47,18 @@ export class CapturedOutput {
     }
   }
 
-  /** The position after the line of the mark, or -1 while it has not arrived as a whole. */
-  #ends(all: Buffer, mark: string): number {
+  /**
+   * Whether the mark has arrived with its whole line. Output after it comes from a process that the command left
+   * running.
+   */
+  #ends(all: Buffer, mark: string): boolean {
     const text = all.toString('latin1');
-    const at = text.indexOf(mark);
+    const at = text.lastIndexOf(mark);
     const end = at < 0 ? -1 : text.indexOf('\n', at);
-    if (end < 0) return -1;
+    if (end < 0) return false;
     this.exit = Number(text.slice(at + mark.length, end));
     this.#kept = at === 0 ? NOTHING : all.subarray(0, at);
-    return end + 1;
+    return true;
   }
 }
 

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CapturedOutput } from '../../dist/process/captured-output.js';
@@ -117,65 +117,6 @@ describe('a command', () => {
     here.write('f.json', { nodes, env: { PATH: `${here.dir}/one:${here.dir}/two:${process.env.PATH}` } });
     const { stdout } = here.crore('run', 'f.json', '-j', '1');
     expect(stdout.match(/^(before|after) \| .*$/gm)).toEqual(['before | two', 'after | one']);
-  });
-});
-
-describe('a command that is handed to a shell ahead, behind quick ones', () => {
-  const quick = (count: number) =>
-    Object.fromEntries(Array.from({ length: count }, (_, i) => [`quick${i}`, { run: 'true' }]));
-  const endsOf = (stdout: string) =>
-    new Map(
-      stdout
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line) as { id: string; state: string; attempts: number; error?: string })
-        .map((end) => [end.id, end]),
-    );
-
-  it('does not wait for one that takes long, and still runs once', () => {
-    const here = place();
-    const goes = Array.from({ length: 10 }, (_, i) => `goes${i}`);
-    const nodes = {
-      ...quick(20),
-      waits: { run: `until [ "$(wc -l < went)" = ${goes.length} ]; do sleep 0.01; done` },
-      ...Object.fromEntries(goes.map((id) => [id, { run: 'echo $CRORE_NODE >> went' }])),
-    };
-    here.write('went', '');
-    here.write('f.json', { nodes });
-    const { status, stdout } = here.crore('run', 'f.json', '-j', '2', '--json');
-    expect(status).toBe(0);
-    expect(readFileSync(join(here.dir, 'went'), 'utf8').trim().split('\n').sort()).toEqual(goes);
-    for (const id of goes) expect(endsOf(stdout).get(id)).toMatchObject({ state: 'done', attempts: 1 });
-  });
-
-  it('does not start after a failure, but does with --keep-going', () => {
-    const here = place();
-    const nodes = { ...quick(20), bad: { run: 'false' }, after: { run: 'echo >> started' } };
-    here.write('f.json', { nodes });
-    expect(here.crore('run', 'f.json', '-j', '1', '--json').status).toBe(100);
-    expect(existsSync(join(here.dir, 'started'))).toBe(false);
-    const { stdout } = here.crore('run', 'f.json', '-j', '1', '-k', '--json');
-    expect(endsOf(stdout).get('after')).toMatchObject({ state: 'done', attempts: 1 });
-    expect(readFileSync(join(here.dir, 'started'), 'utf8')).toBe('\n');
-  });
-
-  it('is not hit when the one before it is stopped or kills its shell', () => {
-    const here = place();
-    const nodes = {
-      ...quick(20),
-      slow: { run: 'sleep 60', timeout: 0.02 },
-      after: { run: 'echo >> one' },
-      ...Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`more${i}`, { run: 'true' }])),
-      killer: { run: 'kill -9 $$; sleep 60' },
-      last: { run: 'echo >> two' },
-    };
-    here.write('f.json', { nodes });
-    const { stdout } = here.crore('run', 'f.json', '-j', '1', '-k', '--json');
-    const ends = endsOf(stdout);
-    expect(ends.get('slow')?.error).toContain('longer than');
-    expect(ends.get('killer')).toMatchObject({ state: 'failed' });
-    for (const id of ['after', 'last']) expect(ends.get(id)).toMatchObject({ state: 'done', attempts: 1 });
-    for (const file of ['one', 'two']) expect(readFileSync(join(here.dir, file), 'utf8')).toBe('\n');
   });
 });
 

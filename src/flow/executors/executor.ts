@@ -16,12 +16,6 @@ export interface NodeTask {
   startedAt: number;
   /** Set by the executor: stops the attempt early. The executor still returns an outcome, within a bounded time. */
   stop?: (why: string) => void;
-  /** It was handed over behind a task that runs, and has not begun: it has no slot of its own yet. */
-  ahead?: boolean;
-  /** The executor calls it when a task that was handed over ahead begins. */
-  begins?: () => void;
-  /** Set by the executor: returns the task, unless it has begun. */
-  giveBack?: () => void;
   /** Why it was stopped. */
   stopped?: string;
   timer?: NodeJS.Timeout;
@@ -68,8 +62,6 @@ export function limitTime(task: NodeTask): void {
 export interface Executor {
   /** It starts the timeout itself, because an attempt may begin later than `run` is called. */
   readonly keepsTime?: boolean;
-  /** It takes a task now that begins when one of those that run ends. */
-  readonly takesAhead?: boolean;
   run(task: NodeTask): NodeOutcome | Promise<NodeOutcome>;
   close(): Promise<void>;
 }

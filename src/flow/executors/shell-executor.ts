@@ -14,21 +14,16 @@ export interface ShellExecutorOptions {
   renewal: Renewal;
 }
 
-/** A command waits behind another one for at most this long, in milliseconds; then it is given back. */
-const LATE = 30;
-
 /** Runs commands in long-lived shells, one for each command that runs at the same time. */
 export class ShellExecutor implements Executor {
   readonly #idle: Shell[] = [];
-  /** The shells that have work, with their slots. */
-  readonly #busy = new Map<Shell, number>();
+  readonly #busy = new Set<Shell>();
   readonly #guard: OrphanGuard;
   readonly #mark = randomToken().toString('base64url');
   readonly #env: NodeJS.ProcessEnv;
   /** Whether the shell imports functions from its environment, which can then be called like any program. */
   readonly #functions: boolean;
   readonly #slots: boolean[] = [];
-  #watch: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: ShellExecutorOptions) {
     const { guard, env } = guardProcessGroups();
@@ -37,18 +32,12 @@ export class ShellExecutor implements Executor {
     this.#functions = Object.keys(this.#env).some((name) => name.startsWith('BASH_FUNC_'));
   }
 
-  /** Whether a task can be handed over behind one that runs. */
-  get takesAhead(): boolean {
-    return this.#ahead() !== undefined;
-  }
-
   run(task: NodeTask): Promise<NodeOutcome> {
     return new Promise((resolve) => this.#run(task, resolve));
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#watch);
-    for (const shell of [...this.#idle, ...this.#busy.keys()]) shell.close();
+    for (const shell of [...this.#idle, ...this.#busy]) shell.close();
     this.#idle.length = 0;
     this.#guard.close();
   }
@@ -60,33 +49,21 @@ export class ShellExecutor implements Executor {
       over({ exit: 126, fatal: true, error });
       return;
     }
-    const shell = (task.ahead ? this.#ahead() : undefined) ?? this.#take();
-    const slot = this.#busy.get(shell) ?? this.#slot();
-    this.#busy.set(shell, slot);
-    const begins = task.begins;
-    const ended = (end?: ShellEnd) => over(end ? outcome(end, slot) : { exit: 0, returned: true });
-    const { stop, giveBack } = shell.run({ script, begins, ended });
-    task.stop = stop;
-    task.giveBack = giveBack;
-    if (task.ahead) this.#watch ??= setTimeout(() => this.#giveBackLate(), LATE);
-  }
-
-  #ahead(): Shell | undefined {
-    for (const shell of this.#busy.keys()) if (shell.takesAhead && !this.#isWorn(shell)) return shell;
-    return undefined;
-  }
-
-  /** A command that takes long must not delay the one behind it: another shell may be idle. */
-  #giveBackLate(): void {
-    const waits = [...this.#busy.keys()].filter((shell) => shell.waited > 0);
-    for (const shell of waits) if (shell.waited > LATE) shell.giveBack();
-    this.#watch = waits.length > 0 ? setTimeout(() => this.#giveBackLate(), LATE) : undefined;
+    const shell = this.#take();
+    const slot = this.#slot();
+    this.#busy.add(shell);
+    task.stop = () => shell.stop();
+    shell.run(script, (end) => {
+      this.#busy.delete(shell);
+      this.#slots[slot] = false;
+      this.#putBack(shell);
+      over(outcome(end, slot));
+    });
   }
 
   #take(): Shell {
     for (let shell = this.#idle.pop(); shell; shell = this.#idle.pop()) if (!shell.dead) return shell;
-    const idle = (shell: Shell) => this.#putBack(shell);
-    return new Shell({ guard: this.#guard, mark: this.#mark, env: this.#env, cwd: this.options.cwd, idle });
+    return new Shell(this.#guard, this.#mark, this.#env, this.options.cwd);
   }
 
   #slot(): number {
@@ -97,18 +74,10 @@ export class ShellExecutor implements Executor {
   }
 
   #putBack(shell: Shell): void {
-    const slot = this.#busy.get(shell);
-    if (slot === undefined) return;
-    this.#busy.delete(shell);
-    this.#slots[slot] = false;
     if (shell.dead) return;
-    if (shell.stopped || this.#isWorn(shell)) shell.close();
-    else this.#idle.push(shell);
-  }
-
-  #isWorn({ count, born }: Shell): boolean {
     const { tasks, seconds } = this.options.renewal;
-    return count >= tasks || uptime() - born > seconds * 1_000;
+    if (shell.stopped || shell.count >= tasks || uptime() - shell.born > seconds * 1_000) shell.close();
+    else this.#idle.push(shell);
   }
 }
 

@@ -17,20 +17,7 @@ const OWN_WORDS = new Set(
   whence where which while zmodload zstyle`.split(/\s+/),
 );
 
-/** Reset when a shell starts anew: what the last command returned, and whether the next one must wait for its turn. */
-export const START = '_crore_hold=\ntrap _crore_hold=1 USR1\n';
-
-/** Keeps the exit code and prints the mark. */
-export function endOfCommand(mark: string): string {
-  return `_crore_exit=$?\nprintf '\\0%s %s\\n' ${mark} $_crore_exit\n`;
-}
-
-/** A command for a shell that is busy: skipped, with a mark that says so, if the last one failed or it was held since. */
-export function whenFree(script: string, mark: string): string {
-  return `if [ "$_crore_exit$_crore_hold" = 0 ]; then\n${script}else printf '\\0%s -\\n' ${mark}\nfi\n`;
-}
-
-/** The shell script of a task, up to the end of its last command; undefined when its environment would be too large. */
+/** The shell script of a task; undefined when its environment would be too large. */
 export function scriptOf({ id, spec, attempt, needs, item, part }: NodeTask, functions: boolean): string | undefined {
   const { env, cwd } = spec.options;
   if (spec.work.kind !== 'shell') throw new Error(`node '${id}' is not a command`);
@@ -50,10 +37,10 @@ export function scriptOf({ id, spec, attempt, needs, item, part }: NodeTask, fun
   if (variables.length > NEEDS_LIMIT) return undefined;
   const plain = env === undefined && cwd === undefined && !functions ? plainOf(run) : undefined;
   // Clears the shell's table of program locations: a node may install the program of the next one.
-  if (plain !== undefined) return `hash -r\n${variables}${plain} </dev/null`;
+  if (plain !== undefined) return `hash -r\n${variables}${plain} </dev/null\n`;
   const place = cwd === undefined ? '' : `cd -- ${quote(cwd)} || exit 126\n`;
   const command = typeof run === 'string' ? `eval ${quoteAlways(run)}` : `exec ${run.map(quote).join(' ')}`;
-  return `(${place}export ${variables}\n${command}\n) </dev/null`;
+  return `(${place}export ${variables}\n${command}\n) </dev/null\n`;
 }
 
 /**

@@ -77,11 +77,6 @@ export class NodeScheduler {
     return this.#started(this.#lines.takeAway());
   }
 
-  /** Takes a slot for a node that was started elsewhere and now runs in this process. */
-  occupy(node: number): void {
-    this.#lines.occupy(node);
-  }
-
   /** Ends an attempt and frees its slot if it ran in this process. */
   free(node: number, here: boolean): void {
     if (here) this.#lines.giveBack(node);

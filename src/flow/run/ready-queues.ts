@@ -72,10 +72,6 @@ export class ReadyQueues {
     return line.first.size > 0 ? line.first.pop() : line.retries.shift()!;
   }
 
-  occupy(node: number): void {
-    this.#count(this.#of(node), -1);
-  }
-
   giveBack(node: number): void {
     this.#count(this.#of(node), 1);
   }

@@ -45,8 +45,6 @@ export class Run {
   readonly scheduler: NodeScheduler;
   readonly values = new Map<number, unknown>();
   readonly running = new Set<NodeTask>();
-  /** Tasks that begin when one of those that run ends. */
-  readonly #ahead = new Set<NodeTask>();
   readonly counts = { done: 0, failed: 0, skipped: 0, cancelled: 0, cached: 0 };
   readonly startedAt = now();
   readonly attempts: Uint16Array;
@@ -57,8 +55,6 @@ export class Run {
   readonly #items = { total: 0, closed: 0, restored: 0 };
   readonly #retries: Retries;
   readonly #ends: CompletionLog;
-  /** Whether one node can take the slot of any other: all are commands that take one slot and nothing else. */
-  readonly #handsAhead: boolean;
   #pumping = false;
   #scheduled = false;
   #halted: string | undefined;
@@ -75,9 +71,6 @@ export class Run {
     this.attempts = new Uint16Array(this.graph.ids.length);
     this.scheduler = new NodeScheduler(this.graph, setup.weights, setup.slots, (node, state) =>
       this.#dropped(node, state),
-    );
-    this.#handsAhead = this.graph.specs.every(
-      ({ work, map, options: { cpu, tokens } }) => work.kind === 'shell' && !map && !tokens && cpu === 1,
     );
     this.#finished = new Promise((resolve, reject) => {
       this.#finish = (error) => (error ? reject(error) : resolve());
@@ -126,7 +119,7 @@ export class Run {
     if (this.#halted !== undefined) return;
     this.#halted = why;
     this.#stop(true);
-    for (const task of [...this.running, ...this.#ahead]) stopTask(task, why);
+    for (const task of this.running) stopTask(task, why);
     this.#soon();
   }
 
@@ -174,8 +167,7 @@ export class Run {
       break;
     }
     this.#pumping = false;
-    const busy =
-      this.scheduler.open > 0 || this.running.size + this.#ahead.size > 0 || this.#ends.count > 0 || this.#ends.writing;
+    const busy = this.scheduler.open > 0 || this.running.size > 0 || this.#ends.count > 0 || this.#ends.writing;
     if (!busy) this.#finish();
   }
 
@@ -186,19 +178,14 @@ export class Run {
       this.#start(node, true);
       return true;
     }
-    const { remote, executors } = this.#setup;
-    if (!remote && this.scheduler.ready > 0 && this.#handsAhead && executors.shell.takesAhead) {
-      const next = this.scheduler.nextElsewhere();
-      if (next >= 0) this.#start(next, true, true);
-      return next >= 0;
-    }
+    const { remote } = this.#setup;
     if (!remote || this.scheduler.ready === 0 || remote.room <= 0) return false;
     const away = this.scheduler.nextElsewhere();
     if (away >= 0) this.#start(away, false);
     return away >= 0;
   }
 
-  #start(node: number, here: boolean, ahead = false): void {
+  #start(node: number, here: boolean): void {
     const parts = this.#parts.get(node);
     if (parts) {
       this.#startPart(node, parts, here);
@@ -207,7 +194,7 @@ export class Run {
     const spec = this.graph.specs[node]!;
     const attempt = ++this.attempts[node]!;
     const needs = needsOf(this.graph, this.values, node);
-    const task: NodeTask = { node, id: this.graph.ids[node]!, spec, attempt, needs, here, ahead, startedAt: now() };
+    const task: NodeTask = { node, id: this.graph.ids[node]!, spec, attempt, needs, here, startedAt: now() };
     const known = spec.options.cache && attempt === 1 ? this.#setup.cache?.look(node) : undefined;
     if (known) this.#over(task, { exit: 0, value: known.value, seconds: 0 }, true);
     else if (spec.map !== undefined) this.#expand(node, here);
@@ -215,8 +202,7 @@ export class Run {
   }
 
   #execute(task: NodeTask): void {
-    if (task.ahead) task.begins = () => this.#begins(task);
-    else for (const watcher of this.#setup.watchers) watcher.started?.(task);
+    for (const watcher of this.#setup.watchers) watcher.started?.(task);
     const { executors, remote } = this.#setup;
     const { kind } = task.spec.work;
     const executor = task.here || kind === 'queue' ? executors[kind] : remote!;
@@ -225,39 +211,27 @@ export class Run {
       this.#over(task, outcome, false);
       return;
     }
-    (task.ahead ? this.#ahead : this.running).add(task);
-    if (!executor.keepsTime && !task.ahead) limitTime(task);
+    this.running.add(task);
+    if (!executor.keepsTime) limitTime(task);
     const late = (result: NodeOutcome) => {
       clearTimeout(task.timer);
-      (task.ahead ? this.#ahead : this.running).delete(task);
+      this.running.delete(task);
       this.#over(task, result, false);
       this.#soon();
     };
     outcome.then(late, (error: Error) => late({ exit: 1, error: error.message, fatal: true }));
   }
 
-  /** A task that was handed over ahead takes the slot of the one before it. */
-  #begins(task: NodeTask): void {
-    task.ahead = false;
-    task.startedAt = now();
-    this.#ahead.delete(task);
-    this.running.add(task);
-    this.scheduler.occupy(task.node);
-    for (const watcher of this.#setup.watchers) watcher.started?.(task);
-    limitTime(task);
-  }
-
   /** Handles the end of an attempt: the node has finished, or waits for its next attempt. */
   #over(task: NodeTask, outcome: NodeOutcome, cached: boolean): void {
     const { node } = task;
-    this.scheduler.free(node, task.here && !task.ahead);
+    this.scheduler.free(node, task.here);
     if (this.#halted !== undefined && (task.stopped !== undefined || outcome.exit !== 0)) {
       this.#abandon(task);
       return;
     }
     if (outcome.returned) {
-      if (task.ahead && this.scheduler.stopped) this.#giveUp(node);
-      else this.#again(task, false, true);
+      this.#again(task, false, true);
       return;
     }
     const checked = this.#judged(task, outcome);
@@ -311,9 +285,10 @@ export class Run {
       else this.#parts.get(node)!.lose();
     }
     for (const node of waiting) {
-      if (!isEnd(this.scheduler.states[node]!)) this.#giveUp(node);
+      if (isEnd(this.scheduler.states[node]!)) continue;
+      this.#cancelled(node);
+      this.scheduler.release(node);
     }
-    for (const task of this.#ahead) task.giveBack?.();
     for (const [node, parts] of this.#parts) {
       parts.stop();
       if (parts.open === 0) this.#closeParts(node, parts);
@@ -347,11 +322,6 @@ export class Run {
       parts.lose();
       if (parts.open === 0) this.#closeParts(task.node, parts);
     } else this.#cancelled(task.node);
-  }
-
-  #giveUp(node: number): void {
-    this.#cancelled(node);
-    this.scheduler.release(node);
   }
 
   #cancelled(node: number): void {
