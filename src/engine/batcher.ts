@@ -47,7 +47,7 @@ export class Batcher<In, Out> {
       this.#flush();
     } else if (!this.#scheduled) {
       this.#scheduled = true;
-      // With nothing to wait for, calls of the same callback are enough: a single one reaches the store 40 µs earlier.
+      // With nothing to wait for, calls of the same callback are enough: a single one reaches the store a turn of the loop earlier.
       if (this.#inFlight === 0) process.nextTick(() => this.#flush());
       else setImmediate(() => this.#flush());
     }

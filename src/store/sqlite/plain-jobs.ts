@@ -3,7 +3,7 @@ import { encodeSpec, isRelated } from '../../job/spec.js';
 import type { Value } from './file/driver.js';
 import { type QueueCounters, sizeOf, type Tables } from './tables.js';
 
-/** Rows per statement. One statement for each row takes twice as long; with 200 rows nothing more is gained. */
+/** Rows per statement. */
 const ROWS = 50;
 
 const COLUMNS = 'queue, id, state, priority, seq, created, reservation, spec, payload';
