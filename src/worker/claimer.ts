@@ -1,7 +1,6 @@
-import { returnLease } from '../engine/raw-task.js';
+import { returnLeases } from '../engine/return-leases.js';
 import { CroreError } from '../errors.js';
-import type { Lease } from '../job/job.js';
-import { type Claim, MAX_BATCH, type Settlement, type Store, type WorkerSession } from '../store/store.js';
+import { type Claim, MAX_BATCH, type Store, type WorkerSession } from '../store/store.js';
 import { ClaimTrigger } from './claim-trigger.js';
 import type { SettlementBatcher } from './settler.js';
 import type { Slots } from './slots.js';
@@ -142,26 +141,15 @@ export class Claimer {
       for (const token of this.slots.tokens) {
         if (before.has(token) && !theirs.has(token)) this.slots.stop(token, taken);
       }
-      await this.#giveBack(held.filter((lease) => !before.has(lease.token)));
+      await returnLeases(
+        this.store,
+        this.queue,
+        held.filter((lease) => !before.has(lease.token)),
+      );
     } catch (error) {
       this.#mustReconcile = true;
       this.hooks.onError(error as Error, `comparing leases of queue '${this.queue}'`);
       await new Promise((resolve) => setTimeout(resolve, ERROR_PAUSE));
     }
-  }
-
-  /** Returns leases of a claim whose answer never arrived to the front of the queue, as if it had not happened. */
-  async #giveBack(held: Lease[]): Promise<void> {
-    const jobs = await this.store.get(
-      this.queue,
-      held.flatMap((lease) => lease.id ?? []),
-    );
-    const byToken = new Map(jobs.flatMap((job) => (job?.token ? [[job.token, job] as const] : [])));
-    const settlements = held.flatMap((lease): Settlement[] => {
-      if (lease.id === undefined) return [returnLease({ lease })];
-      const job = byToken.get(lease.token);
-      return job ? [returnLease({ lease, job })] : [];
-    });
-    if (settlements.length > 0) await this.store.settle(this.queue, settlements);
   }
 }

@@ -2,6 +2,7 @@ import { returnLease } from '../../engine/raw-task.js';
 import type { Entry } from '../../job/job.js';
 import type { Claim, Signal, WorkerSession } from '../../store/store.js';
 import { Session } from '../../worker/session.js';
+import { returnLostClaim } from '../claims/lost-claims.js';
 import type { Claimant, QueueClaims } from '../claims/queue-claims.js';
 import type { ServerContext } from '../context.js';
 
@@ -95,12 +96,15 @@ export class StreamQueue implements Claimant {
   async #claim(room: number): Promise<Claim> {
     this.#claiming = true;
     let entries: Entry[] = [];
+    const session = this.#session;
     try {
-      const session = this.#session;
       const claim = await this.context.engine.store.claim(session, room);
       if (claim.status === 'lost' && !this.#closed && session === this.#session) await this.rejoin();
       entries = claim.entries;
       return claim;
+    } catch (error) {
+      returnLostClaim(this.context.engine.store, session, error, this.context.log);
+      throw error;
     } finally {
       this.#claiming = false;
       this.hooks.deliver(this, entries, room);

@@ -5,6 +5,7 @@ import type { Entry, Job, Lease } from '../../job/job.js';
 import { finish } from '../../job/transitions.js';
 import { type Claim, MAX_BATCH, SERVER_SESSION, type WorkerSession } from '../../store/store.js';
 import { LiveSession } from '../../worker/live-session.js';
+import { returnLostClaim } from '../claims/lost-claims.js';
 import type { Claimant, QueueClaims } from '../claims/queue-claims.js';
 import type { ServerContext } from '../context.js';
 import { Reporter } from './reporter.js';
@@ -149,6 +150,9 @@ export class Dispatcher implements Claimant {
     let claim: Claim;
     try {
       claim = await this.context.engine.store.claim(session, n);
+    } catch (error) {
+      returnLostClaim(this.context.engine.store, session, error, this.context.log);
+      throw error;
     } finally {
       for (const { receiver, room } of shares) receiver.asked -= room;
     }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { CroreError } from '../../errors.js';
 import { writeAction } from '../../job/attempt.js';
 import { type Bytes, type Job, type Lease, type NewJob, STATES, type State, type Terminal } from '../../job/job.js';
+import { markedClaim } from '../lost-claim.js';
 import { changeLine, moveLine } from '../manual-changes.js';
 import { type SettleReply, settledInAll } from '../repeated-settle.js';
 import type {
@@ -102,7 +103,8 @@ export class PostgresStore implements Store {
 
   async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
     const nonce = randomBytes(9).toString('base64url');
-    const rows = await this.#view.client.rows('claim', [this.#view.time(), queue, worker, lease, n, nonce], false);
+    const args = [this.#view.time(), queue, worker, lease, n, nonce];
+    const rows = await markedClaim(nonce, () => this.#view.client.rows('claim', args, false));
     return readClaim(queue, worker, rows);
   }
 

@@ -12,6 +12,7 @@ import {
 } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import { progressLine } from '../../job/timed-lines.js';
+import { markedClaim } from '../lost-claim.js';
 import { changeLine } from '../manual-changes.js';
 import { type SettleReply, settledInAll } from '../repeated-settle.js';
 import type {
@@ -126,7 +127,7 @@ export class RedisStore implements Store {
   async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
     const nonce = newNonce();
     const args = [this.#view.time(), worker, String(n), nonce, String(lease)];
-    const { reply } = await this.#view.run('claim', queue, args, false);
+    const { reply } = await markedClaim(nonce, () => this.#view.run('claim', queue, args, false));
     const [status, more, next, first, ...entries] = reply as [Buffer, number, Buffer, number, ...Packed];
     const nextAt = text(next);
     return {
