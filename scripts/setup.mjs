@@ -47,7 +47,11 @@ function build() {
   say('building');
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   run(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc')]);
-  for (const scripts of [join('store', 'redis', 'lua'), join('store', 'postgres', 'sql')]) {
+  for (const scripts of [
+    join('store', 'redis', 'lua'),
+    join('store', 'postgres', 'sql'),
+    join('outbox', 'postgres', 'sql'),
+  ]) {
     mkdirSync(join(root, 'dist', scripts), { recursive: true });
     cpSync(join(root, 'src', scripts), join(root, 'dist', scripts), { recursive: true });
   }

@@ -3,17 +3,15 @@ import { checkInteger, checkOptions } from '../engine/input/check.js';
 import { CroreError } from '../errors.js';
 import { type Duration, milliseconds } from '../job/duration.js';
 import type { Connection } from '../store/sqlite/file/external-connection.js';
-import { translate } from '../store/sqlite/file/failure.js';
 import { MAX_BATCH, type Store } from '../store/store.js';
 import { checkFunction, harmless } from '../worker/options.js';
-import { watchFile } from './file-watcher.js';
-import { prepareLedger } from './outbox.js';
-import { type Batch, OCCUPIED, type OutboxTable } from './outbox-table.js';
+import { type Batch, OCCUPIED, type OutboxSource } from './source.js';
+import { prepareLedger } from './sqlite/outbox.js';
 
 export interface RelayOptions {
   /** Jobs sent per batch; default 500, at most 1000. */
   batch?: number;
-  /** Poll interval when there are no file events; default 1 s. */
+  /** Poll interval when there are no file events or notifications; default 1 s. */
   every?: Duration;
   /** Called with errors; the relay keeps trying. Default: that of the connection. */
   onError?: (error: Error, what: string) => void;
@@ -31,14 +29,24 @@ const LONGEST_PAUSE = 10_000;
  * Several relays may serve one file. Give it a connection of its own: on one shared with the application it must wait
  * for the end of every transaction.
  */
-export function relay(connection: Connection, crore: Crore, options: RelayOptions = {}): Relay {
+export function relay(connection: Connection, crore: Crore, options?: RelayOptions): Relay;
+/** The same for the outbox in a schema on PostgreSQL, over connections of its own. */
+export function relay(url: string, crore: Crore, options?: RelayOptions): Promise<Relay>;
+export function relay(place: Connection | string, crore: Crore, options: RelayOptions = {}): Relay | Promise<Relay> {
   checkOptions(options, ['batch', 'every', 'onError'], 'relay');
   const engine = engineOf(crore);
-  return new Relay(prepareLedger(connection, 'relay'), engine.store, {
+  const setup = {
     rows: options.batch === undefined ? 500 : checkInteger(options.batch, 'batch', 1, MAX_BATCH),
     every: options.every === undefined ? 1_000 : Math.max(1, milliseconds(options.every, 'every')),
     onError: harmless(checkFunction(options.onError, 'onError')) ?? engine.onError,
-  });
+  };
+  if (typeof place === 'string') return openSource(place).then((source) => new Relay(source, engine.store, setup));
+  return new Relay(prepareLedger(place, 'relay'), engine.store, setup);
+}
+
+async function openSource(url: string): Promise<OutboxSource> {
+  const { openPostgresSource } = await import('./postgres/source.js');
+  return openPostgresSource(url);
 }
 
 interface RelaySetup {
@@ -58,11 +66,11 @@ export class Relay {
   readonly #empty = new Set<() => void>();
 
   constructor(
-    private readonly ledger: OutboxTable,
+    private readonly source: OutboxSource,
     private readonly store: Store,
     private readonly setup: RelaySetup,
   ) {
-    this.#unwatch = watchFile(ledger.db.file, () => this.#stir());
+    this.#unwatch = source.watch(() => this.#stir());
     this.#running = this.#run();
   }
 
@@ -116,11 +124,12 @@ export class Relay {
         if (found === 'nothing') for (const finish of waiting) finish();
         if (found === 'nothing' && !this.#stirred) await this.#pause(this.setup.every);
       } catch (error) {
-        await this.#failed(translate(error, 'outbox'), failures++);
+        await this.#failed(this.source.translate(error), failures++);
       }
     }
     this.#unwatch();
     for (const finish of [...this.#empty]) finish();
+    await this.source.close();
   }
 
   async #failed(error: Error, failures: number): Promise<void> {
@@ -147,8 +156,7 @@ export class Relay {
     let found = false;
     let failure: unknown;
     while (!this.#closed) {
-      const from = after;
-      const queue = this.ledger.read(() => this.ledger.nextQueue(from));
+      const queue = await this.source.nextQueue(after);
       if (queue === OCCUPIED) return OCCUPIED;
       if (queue === undefined) break;
       try {
@@ -165,36 +173,25 @@ export class Relay {
   }
 
   async #send(queue: string): Promise<undefined | typeof OCCUPIED> {
-    const most = { rows: this.setup.rows, bytes: MAX_BYTES };
-    const batch = this.ledger.read(() => this.ledger.batch(queue, most, Date.now()));
+    const batch = await this.source.batch(queue, { rows: this.setup.rows, bytes: MAX_BYTES });
     if (batch === OCCUPIED) return OCCUPIED;
     if (!batch) return;
-    const { source, position, to } = batch;
-    const answer = await this.store.sources.add(queue, batch.jobs, { source, from: position, to });
+    const { source, from, to, jobs } = batch;
+    const answer = await this.store.sources.add(queue, jobs, { source, from, to });
     if (answer === 'stale') return this.#compare(queue, batch);
-    // If this fails, the store's position is ahead of the file's, and the next batch detects that.
-    while (this.ledger.write(() => this.ledger.confirm(queue, source, to)) === OCCUPIED) {
+    // If this fails, the store's position is ahead of the outbox's, and the next batch detects that.
+    while ((await this.source.confirm(queue, batch)) === OCCUPIED) {
       await this.#occupied();
       if (this.#closed) return;
     }
   }
 
-  /**
-   * The store's position differs from the file's. Usually another relay has sent more than was confirmed here: the
-   * store's position is that of a row, or the file has moved on since. Otherwise one of the two has been restored to an
-   * earlier state.
-   */
-  async #compare(queue: string, seen: Batch): Promise<undefined | typeof OCCUPIED> {
-    const theirs = await this.store.sources.position(queue, seen.source);
-    const position = this.ledger.write(() => {
-      const stand = this.ledger.stand(queue);
-      if (stand?.source !== seen.source || stand.position !== seen.position || theirs === stand.position) return false;
-      if (!this.ledger.has(queue, theirs)) return this.ledger.renew(queue, stand);
-      this.ledger.confirm(queue, seen.source, theirs);
-      return false;
-    });
-    if (position === OCCUPIED) return OCCUPIED;
-    if (!position) return;
+  /** The store's position differs from the outbox's. */
+  async #compare(queue: string, batch: Batch): Promise<undefined | typeof OCCUPIED> {
+    const theirs = await this.store.sources.position(queue, batch.source);
+    const renewed = await this.source.compare(queue, batch, theirs);
+    if (renewed === OCCUPIED) return OCCUPIED;
+    if (!renewed) return;
     const what = `the outbox of queue '${queue}' and the store disagree about the last sent job`;
     const why = 'a backup was restored or the store lost data; waiting jobs are sent, some perhaps twice';
     this.setup.onError(new CroreError('STORE_UNCERTAIN', `${what}: ${why}`), 'relay');

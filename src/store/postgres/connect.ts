@@ -2,6 +2,7 @@ import { CroreError } from '../../errors.js';
 import { redactUrl } from '../../redact.js';
 import { PostgresClient } from './connection/client.js';
 import { driverOptions, type PostgresUrl } from './connection/options.js';
+import type { Layout } from './migration.js';
 import { explainMissing, migrate, SchemaNames } from './schema.js';
 
 const OLDEST = 13;
@@ -11,6 +12,8 @@ export interface ConnectOptions {
   timeout: number;
   /** How many connections at most. */
   connections?: number;
+  /** What the schema consists of; default: a store. */
+  layout?: Layout;
 }
 
 /** Connects to a server, refuses one that cannot be a store, and creates or migrates the schema. */
@@ -32,10 +35,10 @@ export interface Connected extends Inspected {
 export async function connected<T>(
   url: string,
   parsed: PostgresUrl,
-  { timeout, connections }: ConnectOptions,
+  { timeout, connections, layout }: ConnectOptions,
   work: (connected: Connected) => Promise<T>,
 ): Promise<T> {
-  const names = new SchemaNames(parsed.schema);
+  const names = new SchemaNames(parsed.schema, layout);
   const given = driverOptions(parsed, timeout);
   const driver = connections === undefined ? given : { ...given, max: connections };
   const client = new PostgresClient(driver, redactUrl(url), names, timeout);

@@ -1,30 +1,48 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { SchemaNames } from './schema.js';
 
+/** What a schema that we create consists of. */
+export interface Layout {
+  /** In messages. */
+  what: string;
+  /** The table with the format; it also tells whose schema it is. */
+  formatTable: string;
+  /** What leads from one format to the next: the files with the tables that it adds or changes. */
+  steps: readonly (readonly URL[])[];
+  /** The files with functions, which are created again for every format. */
+  functions: () => URL[];
+  /** Functions for applications. All others carry the format in their name, so that a process cannot call those of another version of Crore. */
+  forApplications: ReadonlySet<string>;
+}
+
 const SQL = new URL('./sql/', import.meta.url);
 
-/** What leads from one format to the next: the files with the tables that it adds or changes. Functions are created again for every format. */
-export const STEPS: readonly (readonly string[])[] = [
-  ['tables.sql'],
-  ['tables/incoming.sql'],
-  ['tables/flows.sql', 'tables/rings.sql'],
-];
+export const STORE_LAYOUT: Layout = {
+  what: 'store',
+  formatTable: 'crore_format',
+  steps: [['tables.sql'], ['tables/incoming.sql'], ['tables/flows.sql', 'tables/rings.sql']].map((files) =>
+    files.map((name) => new URL(name, SQL)),
+  ),
+  functions: storeFunctions,
+  forApplications: new Set(['add', 'add_in', 'add_ring_items', 'identity']),
+};
 
-/** The format of the tables and functions; a newer one is refused. */
-export const FORMAT = STEPS.length;
+/** The format of the tables and functions of a store; a newer one is refused. */
+export const FORMAT = STORE_LAYOUT.steps.length;
 
 /**
  * A script that brings a schema from one format to another, as one transaction; 0 is none at all. It waits for calls that are under way, and calls wait
  * for it. Processes of the older format are refused from then on: their functions are gone.
  */
-export function migrationScript(names: SchemaNames, from: number, to = FORMAT): string {
-  const tables = STEPS.slice(from, to).flat().map(read);
-  const format = `${names.quoted}.crore_format`;
+export function migrationScript(names: SchemaNames, from: number, to = names.format): string {
+  const { steps, functions, formatTable } = names.layout;
+  const tables = steps.slice(from, to).flat();
+  const format = `${names.quoted}.${formatTable}`;
   return [
     `select set_config('check_function_bodies', 'off', true), set_config('client_min_messages', 'warning', true), set_config('lock_timeout', '20s', true);`,
     from === 0 ? createSchema(names) : lockTables(names, from),
     dropFunctions(names),
-    names.fill([...tables, ...functions()].join('\n')),
+    names.fill([...tables, ...functions()].map(read).join('\n')),
     `delete from ${format};`,
     `insert into ${format} values (${to});`,
   ].join('\n');
@@ -51,16 +69,16 @@ export function grants(names: SchemaNames, role: string): string {
   ].join('\n');
 }
 
-function read(name: string): string {
-  return readFileSync(new URL(name, SQL), 'utf8');
+function read(file: URL): string {
+  return readFileSync(file, 'utf8');
 }
 
-function functions(): string[] {
+function storeFunctions(): URL[] {
   return readdirSync(SQL, { recursive: true, encoding: 'utf8' })
     .map((name) => name.replaceAll('\\', '/'))
     .filter((name) => name.endsWith('.sql') && !name.startsWith('tables'))
     .sort((a, b) => Number(b.startsWith('lib')) - Number(a.startsWith('lib')) || (a < b ? -1 : 1))
-    .map(read);
+    .map((name) => new URL(name, SQL));
 }
 
 /** A role that may not create schemas can use one that was prepared for it. */
@@ -77,9 +95,10 @@ end $do$;`;
 
 /** Every call reads `queues`: all that are under way end first. Somebody else may have migrated it while we waited. */
 function lockTables(names: SchemaNames, from: number): string {
-  return `lock table ${names.quoted}.queues, ${names.quoted}.crore_format in access exclusive mode;
+  const format = `${names.quoted}.${names.layout.formatTable}`;
+  return `lock table ${names.quoted}.queues, ${format} in access exclusive mode;
 do $do$ begin
-  if (select max(version) from ${names.quoted}.crore_format) <> ${from} then
+  if (select max(version) from ${format}) <> ${from} then
     raise exception 'the schema does not have the format ${from}';
   end if;
 end $do$;`;

@@ -1,14 +1,6 @@
 import { CroreError } from '../../errors.js';
 import type { PostgresClient, Row } from './connection/client.js';
-import { FORMAT, grants, migrationScript } from './migration.js';
-
-/** Functions for applications. All others carry the format in their name, so that a process cannot call those of another version of Crore. */
-const PUBLIC = new Set(['add', 'add_in', 'add_ring_items', 'identity']);
-
-/** The name of a function in the database. */
-export function functionName(name: string, format = FORMAT): string {
-  return PUBLIC.has(name) ? name : `${name}_f${format}`;
-}
+import { grants, type Layout, migrationScript, STORE_LAYOUT } from './migration.js';
 
 /** Names that depend on the schema: those in SQL, and the channel of notifications. */
 export class SchemaNames {
@@ -17,7 +9,10 @@ export class SchemaNames {
   /** The class of our advisory locks, so that two schemas do not share them. */
   readonly lockClass: number;
 
-  constructor(readonly schema: string) {
+  constructor(
+    readonly schema: string,
+    readonly layout: Layout = STORE_LAYOUT,
+  ) {
     this.quoted = `"${schema.replaceAll('"', '""')}"`;
     let hash = 0;
     for (const byte of Buffer.from(`crore ${schema}`)) hash = (Math.imul(hash, 31) + byte) | 0;
@@ -25,32 +20,42 @@ export class SchemaNames {
     this.channel = `crore_${(hash >>> 0).toString(36)}_${Buffer.from(schema).toString('hex').slice(0, 40)}`;
   }
 
+  /** The current format of such a schema. */
+  get format(): number {
+    return this.layout.steps.length;
+  }
+
   /** `crore.` stands for the schema in every file; a name directly before a parenthesis is that of a function. */
   fill(text: string): string {
     return text
       .split(/^(?=create function crore\.)/m)
-      .map(withOwnName)
+      .map((part) => this.#withOwnName(part))
       .join('')
-      .replaceAll(/\bcrore\.(\w+)\(/g, (_all, name: string) => `crore.${functionName(name)}(`)
+      .replaceAll(/\bcrore\.(\w+)\(/g, (_all, name: string) => `crore.${this.#functionName(name)}(`)
       .replaceAll(/'crore\.(\w+)'/g, (_all, name: string) => `'${this.quoted.replaceAll("'", "''")}.${name}'`)
       .replaceAll(/\bcrore\.(?=\w)/g, () => `${this.quoted}.`)
       .replaceAll(":'channel'", `'${this.channel}'`)
       .replaceAll(':lock_class', String(this.lockClass));
   }
-}
 
-/** Inside a function, its name qualifies its variables. */
-function withOwnName(text: string): string {
-  const [, name] = /^create function crore\.(\w+)/.exec(text) ?? [];
-  return name === undefined
-    ? text
-    : text.replaceAll(new RegExp(`(?<![.\\w])${name}\\.`, 'g'), `${functionName(name)}.`);
+  /** The name of a function in the database. */
+  #functionName(name: string): string {
+    return this.layout.forApplications.has(name) ? name : `${name}_f${this.format}`;
+  }
+
+  /** Inside a function, its name qualifies its variables. */
+  #withOwnName(text: string): string {
+    const [, name] = /^create function crore\.(\w+)/.exec(text) ?? [];
+    return name === undefined
+      ? text
+      : text.replaceAll(new RegExp(`(?<![.\\w])${name}\\.`, 'g'), `${this.#functionName(name)}.`);
+  }
 }
 
 /** Creates or migrates the schema under a lock; returns the format that it had. `role` gets the privileges to use it. */
 export async function migrate(client: PostgresClient, names: SchemaNames, role?: string): Promise<number> {
   const version = await inspect(client, names);
-  if (version < FORMAT) await change(client, names, version);
+  if (version < names.format) await change(client, names, version);
   if (role !== undefined) await client.script(grants(names, role));
   return version;
 }
@@ -60,7 +65,7 @@ async function change(client: PostgresClient, names: SchemaNames, version: numbe
     await client.script(migrationScript(names, version));
   } catch (error) {
     // Another process has done it while we waited for the lock.
-    if ((await inspect(client, names)) !== FORMAT) throw error;
+    if ((await inspect(client, names)) !== names.format) throw error;
   }
 }
 
@@ -70,7 +75,7 @@ export async function explainMissing(client: PostgresClient, names: SchemaNames)
   return found instanceof CroreError && found.code === 'STORE_NEWER' ? found : undefined;
 }
 
-const INSPECT = `select to_regnamespace($1) is not null as made, to_regclass($1 || '.crore_format') is not null as ours,
+const INSPECT = `select to_regnamespace($1) is not null as made, to_regclass($1 || '.' || $2) is not null as ours,
   exists (select 1 from pg_class c where c.relnamespace = to_regnamespace($1)) as used,
   coalesce(has_schema_privilege(to_regnamespace($1), 'usage'), false) as usable,
   case when to_regnamespace($1) is null then has_database_privilege(current_database(), 'create')
@@ -78,24 +83,26 @@ const INSPECT = `select to_regnamespace($1) is not null as made, to_regclass($1 
 
 /** The format of the schema, 0 if it has no tables yet. */
 async function inspect(client: PostgresClient, names: SchemaNames): Promise<number> {
-  const [row] = (await client.read(INSPECT, [names.quoted])) as [Row];
+  const [row] = (await client.read(INSPECT, [names.quoted, names.layout.formatTable])) as [Row];
   const shown = `schema ${names.quoted} of ${client.shown}`;
   if (row.made && !row.usable) throw denied(row, shown, 'USAGE');
-  if (!row.ours && row.used) throw new CroreError('STORE_CORRUPT', `${shown} is in use, but is not a Crore store`);
+  if (!row.ours && row.used)
+    throw new CroreError('STORE_CORRUPT', `${shown} is in use, but is not a Crore ${names.layout.what}`);
   const place = row.made ? shown : `database '${row.database}' of ${client.shown}`;
-  const version = row.ours ? await readFormat(client) : 0;
-  if (version > FORMAT) {
-    const hint = `this version of Crore supports ${FORMAT}: upgrade Crore`;
+  const version = row.ours ? await readFormat(client, names) : 0;
+  if (version > names.format) {
+    const hint = `this version of Crore supports ${names.format}: upgrade Crore`;
     throw new CroreError('STORE_NEWER', `${shown} has format ${version}, ${hint}`);
   }
-  if (version < FORMAT && !row.creatable) throw denied(row, place, 'CREATE', MIGRATE);
+  if (version < names.format && !row.creatable)
+    throw denied(row, place, 'CREATE', names.layout === STORE_LAYOUT ? MIGRATE : '');
   return version;
 }
 
 const MIGRATE = `; a role that has it can run 'crore schema migrate'`;
 
-async function readFormat(client: PostgresClient): Promise<number> {
-  const [found] = await client.read('select max(version) as version from crore.crore_format', []);
+async function readFormat(client: PostgresClient, { layout }: SchemaNames): Promise<number> {
+  const [found] = await client.read(`select max(version) as version from crore.${layout.formatTable}`, []);
   return (found?.version as number | null) ?? 0;
 }
 

@@ -1,101 +1,37 @@
-import { CroreError, type ErrorCode } from '../../../errors.js';
 import type { NewJob } from '../../../job/job.js';
 import { type AddOutcome, type Capacity, CREATED, FULL } from '../../store.js';
 import { JsonArg } from '../connection/arguments.js';
-import { CONCERNS_OTHERS, firstLine, translate } from '../connection/failure.js';
 import { FORMAT } from '../migration.js';
 import { arePlain, otherQueues, writeJob } from '../records/new-jobs.js';
 import type { View } from '../view.js';
-import { onlyValue, type Run, runnerOf, serverError } from './connections.js';
-
-/** A conflict with the call of another, which is gone after a rollback to the savepoint. */
-const CONFLICT = '40001';
-/** A lock that the transaction holds since before the savepoint is part of a deadlock: only a rollback of all of it helps. */
-const DEADLOCK = '40P01';
-const MOST_CONFLICTS = 5;
-
-/** What is wrong with the transaction of the caller, by SQLSTATE. */
-const REFUSALS: Record<string, [code: ErrorCode, why: string]> = {
-  '25P01': ['BAD_OPTION', 'the client is not in a transaction: begin one first, and do not give a pool'],
-  '25P02': ['BAD_OPTION', 'the transaction has already failed, and can only be rolled back'],
-  CR005: ['STORE_UNSUPPORTED', ''],
-  CR006: ['BAD_OPTION', ''],
-  CR007: ['STORE_NEWER', ''],
-  '3F000': ['BAD_OPTION', 'the database of the connection has no such schema'],
-  '42883': ['BAD_OPTION', 'the schema in the database of the connection is not a store of this format'],
-  '42P01': ['BAD_OPTION', 'the schema in the database of the connection is not a store of this format'],
-};
+import { TransactionCaller } from './caller.js';
+import { runnerOf } from './connections.js';
 
 /** Adds jobs through clients of the application, inside its transactions. */
 export class TransactionalAdder {
-  readonly #turns = new WeakMap<object, Promise<unknown>>();
-  #identity: Promise<unknown> | undefined;
+  readonly #caller: TransactionCaller;
 
-  constructor(private readonly view: View) {}
+  constructor(private readonly view: View) {
+    this.#caller = new TransactionCaller(view.client, 'queue');
+  }
 
   /** The jobs exist if and only if the transaction commits. */
   async add(connection: unknown, queue: string, jobs: readonly NewJob[], limits: Capacity): Promise<AddOutcome[]> {
-    const run = runnerOf(connection);
+    runnerOf(connection);
     if (jobs.length === 0) return [];
-    const store = await this.#store();
-    return this.#inTurn(connection as object, async () => {
-      const call = (cross: boolean) => this.#call({ store, cross, queue, jobs, limits });
-      try {
-        return outcomes(jobs, JSON.parse(await persist(run, this.view.client.schema, call)));
-      } catch (error) {
-        throw this.#refusal(error);
-      }
-    });
-  }
-
-  /** Calls on one client one after the other: each has its savepoint. */
-  #inTurn<V>(connection: object, work: () => Promise<V>): Promise<V> {
-    const before = this.#turns.get(connection);
-    const mine = before ? before.then(work, work) : work();
-    this.#turns.set(
-      connection,
-      mine.catch(() => {}),
+    const rows = await this.#caller.call(connection, 'add_in', (store, cross) =>
+      this.#argument({ store, cross, queue, jobs, limits }),
     );
-    return mine;
+    return outcomes(jobs, rows as OutcomeRow[]);
   }
 
-  #store(): Promise<unknown> {
-    this.#identity ??= this.view.client.value('identity', []);
-    this.#identity.catch(() => {
-      this.#identity = undefined;
-    });
-    return this.#identity;
-  }
-
-  #call({ store, cross, queue, jobs, limits: { count, bytes } }: Call): string {
+  #argument({ store, cross, queue, jobs, limits: { count, bytes } }: Call): string {
     const call = {
       ...{ store, format: FORMAT, now: this.view.time(), cross, queue },
       ...{ jobs: jobs.map(writeJob), plain: arePlain(jobs), others: otherQueues(queue, jobs) },
       ...{ most: count ?? null, bytes: bytes ?? null },
     };
     return new JsonArg(call).text!;
-  }
-
-  #refusal(error: unknown): CroreError {
-    const { code, message } = serverError(error);
-    const { shown, schema } = this.view.client;
-    const refusal = REFUSALS[code];
-    if (refusal) {
-      const [ours, why] = refusal;
-      return new CroreError(
-        ours,
-        `addIn: ${why || firstLine(message)} (the queue is in schema ${schema} of ${shown})`,
-        {
-          cause: error,
-        },
-      );
-    }
-    if (code === CONFLICT || code === DEADLOCK)
-      return new CroreError('STORE_BUSY', `addIn: ${firstLine(message)}: roll back and repeat the transaction`, {
-        cause: error,
-      });
-    if (code === '') return new CroreError('STORE_UNREACHABLE', `addIn: ${firstLine(message)}`, { cause: error });
-    return translate(Object.assign(new Error(message, { cause: error }), { code }), shown);
   }
 }
 
@@ -107,38 +43,9 @@ interface Call {
   limits: Capacity;
 }
 
-/** Calls the function in a savepoint, so that a refusal leaves the transaction as it was. Outside a transaction, there are no savepoints. */
-async function persist(run: Run, schema: string, call: (cross: boolean) => string): Promise<string> {
-  let cross = false;
-  for (let conflicts = 0; ; ) {
-    await run('savepoint crore_add');
-    try {
-      const answer = onlyValue(await run(`select ${schema}.add_in($1::text::jsonb)::text as answer`, call(cross)));
-      await run('release savepoint crore_add');
-      return answer as string;
-    } catch (error) {
-      await undo(run, error);
-      const { code } = serverError(error);
-      if (code === CONCERNS_OTHERS && !cross) cross = true;
-      else if (code !== CONFLICT || ++conflicts > MOST_CONFLICTS) throw error;
-    }
-  }
-}
+type OutcomeRow = [place: number, outcome: string, id: string];
 
-async function undo(run: Run, error: unknown): Promise<void> {
-  try {
-    await run('rollback to savepoint crore_add');
-    await run('release savepoint crore_add');
-  } catch {
-    // The connection is lost, and the transaction with it: the first error says why.
-    throw error;
-  }
-}
-
-function outcomes(
-  jobs: readonly NewJob[],
-  rows: readonly [place: number, outcome: string, id: string][],
-): AddOutcome[] {
+function outcomes(jobs: readonly NewJob[], rows: readonly OutcomeRow[]): AddOutcome[] {
   const all: AddOutcome[] = jobs.map(() => CREATED);
   for (const [place, outcome, id] of rows)
     all[place] = outcome === 'full' ? FULL : { outcome: outcome as 'duplicate', id };

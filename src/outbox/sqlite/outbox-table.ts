@@ -1,8 +1,9 @@
-import type { NewJob } from '../job/job.js';
-import { decodeSpec } from '../job/spec.js';
-import type { Row, Statement } from '../store/sqlite/file/driver.js';
-import { type ExternalConnection, wrapConnection } from '../store/sqlite/file/external-connection.js';
-import { isBusy } from '../store/sqlite/file/failure.js';
+import type { Body } from '../../job/job.js';
+import type { Row, Statement } from '../../store/sqlite/file/driver.js';
+import { type ExternalConnection, wrapConnection } from '../../store/sqlite/file/external-connection.js';
+import { isBusy, translate } from '../../store/sqlite/file/failure.js';
+import { type Batch, OCCUPIED, type OutboxSource, toJob } from '../source.js';
+import { watchFile } from './file-watcher.js';
 
 /**
  * The outbox tables in the application's file. Row numbers are never reused (AUTOINCREMENT), so the order of rows is
@@ -32,24 +33,12 @@ const SCHEMA = [
 ];
 
 /** The position of a queue in the outbox. */
-export interface OutboxPosition {
+interface OutboxPosition {
   source: string;
   position: string;
 }
 
-export interface Batch extends OutboxPosition {
-  jobs: NewJob[];
-  /** The position of the last job. */
-  to: string;
-}
-
-/**
- * Not now: the application is inside a transaction on this connection, and the visible rows may never be committed; or
- * another connection has locked the file.
- */
-export const OCCUPIED = Symbol('occupied');
-
-export class OutboxTable {
+export class OutboxTable implements OutboxSource {
   readonly db: ExternalConnection;
   readonly #statements = new Map<string, Statement>();
 
@@ -75,16 +64,6 @@ export class OutboxTable {
     return statement;
   }
 
-  /** Reads committed rows. */
-  read<T>(work: () => T): T | typeof OCCUPIED {
-    return this.#alone(() => this.db.consistently(work));
-  }
-
-  /** Writes in a transaction of its own. */
-  write<T>(work: () => T): T | typeof OCCUPIED {
-    return this.#alone(() => this.db.atomically(work));
-  }
-
   #alone<T>(work: () => T): T | typeof OCCUPIED {
     if (this.db.inTransaction) return OCCUPIED;
     try {
@@ -95,20 +74,53 @@ export class OutboxTable {
     }
   }
 
-  /** The first queue after this name that has rows. With this query the cost does not depend on the backlog. */
-  nextQueue(after: string): string | undefined {
-    const row = this.sql('SELECT min(queue) AS queue FROM crore_outbox WHERE queue > ?').get(after);
-    return (row?.queue ?? undefined) as string | undefined;
+  /** With this query the cost does not depend on the backlog. */
+  nextQueue(after: string): string | undefined | typeof OCCUPIED {
+    return this.#alone(() => {
+      const row = this.sql('SELECT min(queue) AS queue FROM crore_outbox WHERE queue > ?').get(after);
+      return (row?.queue ?? undefined) as string | undefined;
+    });
   }
 
-  stand(queue: string): OutboxPosition | undefined {
+  batch(queue: string, most: { rows: number; bytes: number }): Batch | undefined | typeof OCCUPIED {
+    return this.#alone(() => this.db.consistently(() => this.#batch(queue, most, Date.now())));
+  }
+
+  confirm(queue: string, { source, to }: Batch): undefined | typeof OCCUPIED {
+    return this.#alone(() => this.db.atomically(() => this.#confirm(queue, source, to)));
+  }
+
+  /** The store's position is that of a row if another relay has sent more, or the file has moved on since. */
+  compare(queue: string, { source, from }: Batch, theirs: string): boolean | typeof OCCUPIED {
+    return this.#alone(() =>
+      this.db.atomically(() => {
+        const stand = this.#stand(queue);
+        if (stand?.source !== source || stand.position !== from || theirs === stand.position) return false;
+        if (!this.#has(queue, theirs)) return this.#renew(queue, stand);
+        this.#confirm(queue, source, theirs);
+        return false;
+      }),
+    );
+  }
+
+  watch(notify: () => void): () => void {
+    return watchFile(this.db.file, notify);
+  }
+
+  translate(error: unknown): Error {
+    return translate(error, 'outbox');
+  }
+
+  /** The application owns the connection. */
+  async close(): Promise<void> {}
+
+  #stand(queue: string): OutboxPosition | undefined {
     const row = this.sql('SELECT source, position FROM crore_outbox_queues WHERE queue = ?').get(queue);
     return row && { source: row.source as string, position: row.position as string };
   }
 
-  /** The next rows of a queue, limited in number and, after the first row, in bytes. */
-  batch(queue: string, most: { rows: number; bytes: number }, now: number): Batch | undefined {
-    const stand = this.stand(queue);
+  #batch(queue: string, most: { rows: number; bytes: number }, now: number): Batch | undefined {
+    const stand = this.#stand(queue);
     if (!stand) return undefined;
     const sizes = this.sql('SELECT n, bytes FROM crore_outbox WHERE queue = ? ORDER BY n LIMIT ?').all(
       queue,
@@ -122,23 +134,23 @@ export class OutboxTable {
     }
     if (last === 0) return undefined;
     const rows = this.sql('SELECT * FROM crore_outbox WHERE queue = ? AND n <= ? ORDER BY n').all(queue, last);
-    return { ...stand, jobs: rows.map((row) => toJob(row, now)), to: positionOf(rows.at(-1)!) };
+    const jobs = rows.map((row) => toJob(readRow(row), now - (row.created as number)));
+    return { source: stand.source, from: stand.position, to: positionOf(rows.at(-1)!), jobs };
   }
 
-  has(queue: string, position: string): boolean {
+  #has(queue: string, position: string): boolean {
     const row = this.sql('SELECT n, mark FROM crore_outbox WHERE n = ? AND queue = ?').get(numberOf(position), queue);
     return row !== undefined && positionOf(row) === position;
   }
 
   /** Everything up to this row has arrived. A missing row was confirmed before. */
-  confirm(queue: string, source: string, position: string): void {
-    if (this.stand(queue)?.source !== source || !this.has(queue, position)) return;
+  #confirm(queue: string, source: string, position: string): undefined {
+    if (this.#stand(queue)?.source !== source || !this.#has(queue, position)) return;
     this.sql('DELETE FROM crore_outbox WHERE queue = ? AND n <= ?').run(queue, numberOf(position));
     this.sql('UPDATE crore_outbox_queues SET position = ? WHERE queue = ?').run(position, queue);
   }
 
-  /** Restarts under a new source name; the waiting rows are sent as if none had been sent. */
-  renew(queue: string, { source, position }: OutboxPosition): boolean {
+  #renew(queue: string, { source, position }: OutboxPosition): boolean {
     const renewed = this.sql(
       `UPDATE crore_outbox_queues SET source = lower(hex(randomblob(16))), position = ''
        WHERE queue = ? AND source = ? AND position = ?`,
@@ -155,15 +167,12 @@ function numberOf(position: string): number {
   return Number.parseInt(position, 10) || 0;
 }
 
-/** The job of a row. Its times were fixed when it was written to the outbox, no matter when it is sent. */
-function toJob(row: Row, now: number): NewJob {
-  const spec = decodeSpec(row.spec as string);
-  const waited = Math.max(0, now - (row.created as number));
+function readRow({ id, payload, priority, at, spec }: Row) {
   return {
-    id: row.id as string,
-    payload: row.payload as string | Uint8Array,
-    priority: row.priority as number,
-    at: (row.at ?? undefined) as number | undefined,
-    spec: spec.expires > 0 ? { ...spec, expires: Math.max(1, spec.expires - waited) } : spec,
+    id: id as string,
+    payload: payload as Body,
+    priority: priority as number,
+    at: at as number | null,
+    spec: spec as string,
   };
 }
