@@ -108,6 +108,21 @@ describe('an outbox on PostgreSQL', () => {
     expect(errors).toEqual([]);
   });
 
+  it('sends a batch as it was begun, whatever is committed meanwhile', async () => {
+    const early = await begin();
+    await outbox.addIn(early.client, queue, 'early');
+    await transaction((client) => outbox.addManyIn(client, queue, [{ payload: 'late 1' }, { payload: 'late 2' }]));
+    const away = await open('sqlite::memory:');
+    await away.close();
+    const stopped = await start(away);
+    await expect(stopped.drained()).rejects.toMatchObject({ code: 'CLOSED' });
+    await early.end('commit');
+    const one = await start();
+    await one.drained();
+    expect(await waiting()).toEqual(['late 1', 'late 2', 'early']);
+    expect(errors).toEqual([expect.stringContaining('CLOSED')]);
+  });
+
   it('neither makes writers wait for each other, nor for a relay, nor the relay for them', async () => {
     const open = await Promise.all([begin(), begin(), begin()]);
     for (const [i, { client }] of open.entries()) await outbox.addIn(client, queue, i);
@@ -255,6 +270,26 @@ describe('an outbox on PostgreSQL', () => {
     expect(errors).toEqual([expect.stringContaining('STORE_UNCERTAIN')]);
     for (const one of relays.splice(0)) await one.close();
     await empty.close();
+  });
+
+  it('is written by a role that may do nothing else', async () => {
+    const role = `${schema}_writer`;
+    await createRole(server, role);
+    await pool.query(`grant usage on schema ${schema} to "${role}"; grant select on ${schema}.outbox_format to "${role}";
+      grant insert on ${schema}.outbox_rows to "${role}"`);
+    const own = server.replace('crore@', `${role}@`);
+    const sql = postgres(own, { max: 1 });
+    const theirs = await openOutbox(`${own}?schema=${schema}`);
+    await sql.begin(async (tx) => {
+      await theirs.addIn(tx, queue, 'from the library');
+      await tx.unsafe(`select ${schema}.add('${queue}', '"in SQL"')`);
+    });
+    await expect(sql.unsafe(`select * from ${schema}.outbox_rows`)).rejects.toThrow('permission denied');
+    await sql.end();
+    await theirs.close();
+    await pool.query(`drop owned by "${role}"; drop role "${role}"`);
+    await (await start()).drained();
+    expect(await waiting()).toEqual(['from the library', 'in SQL']);
   });
 
   it('refuses bad input by name, and writes nothing', async () => {

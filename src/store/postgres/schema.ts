@@ -2,6 +2,11 @@ import { CroreError } from '../../errors.js';
 import type { PostgresClient, Row } from './connection/client.js';
 import { grants, type Layout, migrationScript, STORE_LAYOUT } from './migration.js';
 
+/** The name of a function in the database. */
+export function functionName(name: string, layout: Layout = STORE_LAYOUT): string {
+  return layout.forApplications.has(name) ? name : `${name}_f${layout.steps.length}`;
+}
+
 /** Names that depend on the schema: those in SQL, and the channel of notifications. */
 export class SchemaNames {
   readonly quoted: string;
@@ -31,16 +36,11 @@ export class SchemaNames {
       .split(/^(?=create function crore\.)/m)
       .map((part) => this.#withOwnName(part))
       .join('')
-      .replaceAll(/\bcrore\.(\w+)\(/g, (_all, name: string) => `crore.${this.#functionName(name)}(`)
+      .replaceAll(/\bcrore\.(\w+)\(/g, (_all, name: string) => `crore.${functionName(name, this.layout)}(`)
       .replaceAll(/'crore\.(\w+)'/g, (_all, name: string) => `'${this.quoted.replaceAll("'", "''")}.${name}'`)
       .replaceAll(/\bcrore\.(?=\w)/g, () => `${this.quoted}.`)
       .replaceAll(":'channel'", `'${this.channel}'`)
       .replaceAll(':lock_class', String(this.lockClass));
-  }
-
-  /** The name of a function in the database. */
-  #functionName(name: string): string {
-    return this.layout.forApplications.has(name) ? name : `${name}_f${this.format}`;
   }
 
   /** Inside a function, its name qualifies its variables. */
@@ -48,7 +48,7 @@ export class SchemaNames {
     const [, name] = /^create function crore\.(\w+)/.exec(text) ?? [];
     return name === undefined
       ? text
-      : text.replaceAll(new RegExp(`(?<![.\\w])${name}\\.`, 'g'), `${this.#functionName(name)}.`);
+      : text.replaceAll(new RegExp(`(?<![.\\w])${name}\\.`, 'g'), `${functionName(name, this.layout)}.`);
   }
 }
 
