@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, i
 import { type Crore, CroreError, open } from '../../dist/index.js';
 import { openOutbox, type PostgresOutbox, type Relay, type RelayOptions, relay } from '../../dist/outbox/index.js';
 import { createRole } from '../support/postgres.js';
+import { freshPostgres, freshSqlite } from '../support/stores.js';
 import { until } from '../support/wait.js';
 
 describe('an outbox on PostgreSQL', () => {
@@ -178,7 +179,11 @@ describe('an outbox on PostgreSQL', () => {
     expect(await waiting()).toEqual(['pg', 'postgres', "drizzle's", 'kysely?', 'knex']);
   });
 
-  it('transfers all options of a job, and its bytes, to any store', async () => {
+  it.each([
+    ['sqlite', freshSqlite],
+    ['postgres', freshPostgres],
+  ])('transfers all options of a job, and its bytes, to %s', async (_name, fresh) => {
+    const store = await fresh();
     const bytes = Uint8Array.from({ length: 256 }, (_x, i) => i);
     const at = Date.now() + 3_600_000;
     await transaction(async (client) => {
@@ -194,9 +199,9 @@ describe('an outbox on PostgreSQL', () => {
       expect(await outbox.addManyIn(client, `${queue}-many`, many)).toHaveLength(1_200);
     });
     expect([await outbox.count(), await outbox.count(queue), await outbox.count('none')]).toEqual([1_205, 5, 0]);
-    const memory = await open('sqlite::memory:');
-    await (await start(memory)).drained();
-    const target = memory.queue(queue);
+    const other = await open(store.url, { onError: () => {} });
+    await (await start(other)).drained();
+    const target = other.queue(queue);
     const sent = await target.get('bytes');
     expect(Buffer.from(sent!.payload as Uint8Array)).toEqual(Buffer.from(bytes));
     expect(sent).toMatchObject({ priority: 3, headers: { trace: 'é' }, maxAttempts: 2 });
@@ -204,11 +209,12 @@ describe('an outbox on PostgreSQL', () => {
     expect(later).toMatchObject({ state: 'scheduled', payload: { text: 'a\u0000b 😀' } });
     expect(Math.abs(later!.runAt! - at)).toBeLessThan(60_000);
     expect([await target.get('twice'), await target.get('again')]).toEqual([expect.anything(), undefined]);
-    const many = memory.queue(`${queue}-many`);
+    const many = other.queue(`${queue}-many`);
     expect((await many.list('ready', { limit: 3 })).jobs.map((job) => job.payload)).toEqual([0, 1, 2]);
     expect((await many.count()).ready).toBe(1_200);
     for (const one of relays.splice(0)) await one.close();
-    await memory.close();
+    await other.close();
+    await store.stop();
   });
 
   it('is written by triggers and in SQL, with the checks of the library', async () => {

@@ -1,6 +1,8 @@
+import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../../dist/index.js';
 import { finish } from '../../../dist/job/transitions.js';
+import { openOutbox, relay } from '../../../dist/outbox/index.js';
 import { openStore } from '../../../dist/store/open.js';
 import { newJob, settlementOf } from '../../support/jobs.js';
 import { Pooler } from '../../support/pgbouncer.js';
@@ -70,6 +72,24 @@ describe('behind PgBouncer in transaction mode', () => {
     });
     const listening = await server.client`select 1 from pg_stat_activity where query ilike 'listen%'`;
     expect(listening).toHaveLength(0);
+  });
+
+  it('an outbox is written and relayed', async () => {
+    const place = `${url}?schema=pooled_outbox`;
+    const outbox = await openOutbox(place);
+    const sql = postgres(url, { max: 3, prepare: false });
+    const crore = await open('sqlite::memory:');
+    const relaying = await relay(place, crore, { batch: 2 });
+    await Promise.all(
+      Array.from({ length: 6 }, (_x, i) =>
+        sql.begin((tx) => outbox.addManyIn(tx, 'q', [{ payload: i }, { payload: i }])),
+      ),
+    );
+    await relaying.drained();
+    const { jobs } = await crore.queue<number>('q').list('ready', { limit: 20 });
+    expect(jobs.map((job) => job.payload).sort()).toEqual([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
+    await relaying.close();
+    await Promise.all([crore.close(), outbox.close(), sql.end()]);
   });
 
   it('notifications arrive over a direct connection', async () => {
