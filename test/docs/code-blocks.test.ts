@@ -35,7 +35,7 @@ describe('every code block of the docs', () => {
     mkdirSync(join(dir, 'node_modules', '@types'), { recursive: true });
     symlinkSync(root, join(dir, 'node_modules', 'crore'));
     symlinkSync(join(root, 'node_modules', '@types', 'node'), join(dir, 'node_modules', '@types', 'node'));
-    for (const name of ['ioredis', 'undici-types', '@nestjs', 'rxjs', 'reflect-metadata'])
+    for (const name of ['ioredis', 'postgres', 'undici-types', '@nestjs', 'rxjs', 'reflect-metadata'])
       symlinkSync(join(root, 'node_modules', name), join(dir, 'node_modules', name));
     writeFileSync(join(dir, 'package.json'), '{"type":"module"}');
   });

@@ -18,7 +18,9 @@ export interface OutgoingItem extends OutboxAddOptions {
 
 export async function openPostgresOutbox(url: string, maxPayload: number): Promise<PostgresOutbox> {
   const { client } = await connectOutbox(url);
-  return new PostgresOutbox(client, maxPayload);
+  const outbox = new PostgresOutbox(client, maxPayload);
+  await outbox.ready();
+  return outbox;
 }
 
 /** Jobs written in the application's own transactions on PostgreSQL, to be sent by a relay. */
@@ -30,6 +32,11 @@ export class PostgresOutbox {
     private readonly maxPayload: number,
   ) {
     this.#caller = new TransactionCaller(client, 'outbox');
+  }
+
+  /** Resolves when writing needs no connection but that of the application. */
+  async ready(): Promise<void> {
+    await this.#caller.identity();
   }
 
   /** Writes a job in a transaction of the application: it is sent if and only if that is committed. */

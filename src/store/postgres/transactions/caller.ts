@@ -38,7 +38,7 @@ export class TransactionCaller {
   /** The answer of a function that takes and returns JSON. What it has changed lasts if and only if the transaction commits. */
   async call(connection: unknown, name: string, argument: Argument): Promise<unknown> {
     const run = runnerOf(connection);
-    const store = await this.#store();
+    const store = await this.identity();
     return this.#inTurn(connection as object, async () => {
       try {
         return JSON.parse(await persist(run, `${this.client.schema}.${name}`, (cross) => argument(store, cross)));
@@ -59,7 +59,11 @@ export class TransactionCaller {
     return mine;
   }
 
-  #store(): Promise<unknown> {
+  /**
+   * What the schema is identified by. To be asked before the first call: behind a pooler, transactions of the application may have taken every connection
+   * by then.
+   */
+  identity(): Promise<unknown> {
     this.#identity ??= this.client.value('identity', []);
     this.#identity.catch(() => {
       this.#identity = undefined;
