@@ -13,7 +13,6 @@ export class TransactionalAdder {
 
   constructor(private readonly view: View) {
     this.#caller = new TransactionCaller(view.client, 'queue');
-    this.#caller.identity().catch(() => {}); // asked again by the first call
   }
 
   /** The jobs exist if and only if the transaction commits. */
