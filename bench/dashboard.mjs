@@ -1,28 +1,21 @@
-// How long the dashboard of a server takes to answer with a million jobs in one queue and ten thousand queues, on both stores.
+// How long the dashboard of a server takes to answer with a million jobs in one queue and ten thousand queues, on every store.
 // Usage: node bench/dashboard.mjs [--quick]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { open } from '../dist/index.js';
+import { startPostgres } from './postgres/server.mjs';
+import { startRedis } from './redis/server.mjs';
 
 const quick = process.argv.includes('--quick');
 const [JOBS, QUEUES, ROUNDS] = quick ? [50_000, 1_000, 5] : [1_000_000, 10_000, 15];
 const crore = fileURLToPath(new URL('../bin/crore', import.meta.url));
 const dir = mkdtempSync(join(tmpdir(), 'crore-bench-'));
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
-}
 
 async function fill(url) {
   const store = await open(url, { logger: false });
@@ -93,7 +86,7 @@ async function measure(name, url) {
     times.sort((a, b) => a - b);
     const median = times[Math.floor(times.length / 2)];
     console.log(
-      `${name.padEnd(7)} ${what.padEnd(20)} first ${first.toFixed(0).padStart(5)} ms (CPU ${cpu.toFixed(0)} ms)   median ${median.toFixed(0).padStart(4)} ms`,
+      `${name.padEnd(8)} ${what.padEnd(20)} first ${first.toFixed(0).padStart(5)} ms (CPU ${cpu.toFixed(0)} ms)   median ${median.toFixed(0).padStart(4)} ms`,
     );
   }
   const gone = once(server, 'exit');
@@ -103,14 +96,15 @@ async function measure(name, url) {
 
 console.log(`${JOBS} jobs in one queue, ${QUEUES} queues; times as a client on the same machine sees them`);
 await loadFetch();
-const port = await freePort();
-const redis = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', dir], {
-  stdio: 'ignore',
-});
+const redis = await startRedis(dir);
+const postgres = await startPostgres(dir);
+const { host, port, user } = postgres.address;
 try {
   await measure('sqlite', `sqlite:${join(dir, 'crore.db')}`);
-  await measure('redis', `redis://127.0.0.1:${port}`);
+  await measure('redis', redis.address.url);
+  await measure('postgres', `postgres://${user}@${host}:${port}/postgres`);
 } finally {
-  redis.kill();
+  await redis.stop();
+  await postgres.stop();
   rmSync(dir, { recursive: true, force: true });
 }

@@ -6,6 +6,7 @@ import { Dashboard } from './handler.js';
 import { LogIns, type Tokens } from './http/log-in.js';
 import { addressOf, nodeListener } from './http/node-listener.js';
 import { viewsBeside } from './views/beside.js';
+import { within } from './views/within.js';
 
 export interface ServedSetup {
   engine: Engine;
@@ -22,13 +23,15 @@ export interface ServedSetup {
 
 /** The dashboard of a job server, at the root of its HTTP port. */
 export interface ServedDashboard {
+  /** Settles when what the first request needs is loaded, or after a short while without it. */
+  warmUp(): Promise<void>;
   serves(path: string): boolean;
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Milliseconds until what the first request needs is loaded. */
-const WARM_UP_AFTER = 30;
+/** Milliseconds that a server waits at its start for what the first request needs. */
+const WARM_UP = 250;
 
 /** With a token people log in; without one everybody who reaches the server may do everything, as with its HTTP interface. */
 export function servedDashboard({ engine, url, version, tokens, most, secure, log }: ServedSetup): ServedDashboard {
@@ -47,13 +50,16 @@ export function servedDashboard({ engine, url, version, tokens, most, secure, lo
     views: beside.views,
     actions: beside.actions,
   });
-  // After the server has said where it is. What goes wrong here goes wrong again, and is told, when somebody looks.
-  const warmUp = setTimeout(() => dashboard.warmUp().catch(() => {}), WARM_UP_AFTER).unref();
   return {
+    // What goes wrong here goes wrong again, and is told, when somebody looks.
+    warmUp: () =>
+      within(
+        WARM_UP,
+        dashboard.warmUp().catch(() => {}),
+      ),
     serves: (path) => dashboard.serves(path),
     serve: nodeListener((request) => dashboard.handle(request)),
     close: async () => {
-      clearTimeout(warmUp);
       dashboard.close();
       await beside.close();
     },

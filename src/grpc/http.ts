@@ -12,6 +12,8 @@ import type { RpcHandlers } from './rpc-handlers.js';
 
 /** Pages for people: a dashboard, which checks itself who may see it. */
 export interface Pages {
+  /** Called before the port is opened; never fails, and settles soon. */
+  warmUp(): Promise<void>;
   serves(path: string): boolean;
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
   close(): Promise<void>;

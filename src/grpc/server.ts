@@ -170,6 +170,7 @@ export class Server {
     this.#servers.push(...(await listenAll(addresses, () => this.#make())));
     if (!http) return;
     this.#pages = this.#setup.dashboard?.(this.#context.engine);
+    await this.#pages?.warmUp();
     const make = () =>
       httpServer({
         pages: this.#pages,
