@@ -50,7 +50,7 @@ async function work(crore) {
       if (job.payload.order % 9 === 0) throw new Error(`SMTP 550: mailbox of order ${job.payload.order} unavailable`);
       return { sent: true };
     },
-    { concurrency: 8 },
+    { concurrency: 8, name: 'app-1' },
   );
   const images = crore.queue('images');
   images.work(
@@ -61,20 +61,23 @@ async function work(crore) {
         await pause(1_000);
       }
     },
-    { concurrency: 2 },
+    { concurrency: 2, name: 'app-1' },
   );
   const payments = crore.queue('payments');
-  payments.work(async (job) => {
-    await job.log(`charging ${job.payload.amount} EUR for order ${job.payload.order}`);
-    await job.progress({ step: 'gateway' });
-    await pause(40);
-    await job.log('the gateway refused');
-    throw elsewhere(
-      new Fatal(
-        job.payload.order % 2 === 0 ? `card of customer ${job.payload.order} declined` : 'gateway timeout after 30 s',
-      ),
-    );
-  });
+  payments.work(
+    async (job) => {
+      await job.log(`charging ${job.payload.amount} EUR for order ${job.payload.order}`);
+      await job.progress({ step: 'gateway' });
+      await pause(40);
+      await job.log('the gateway refused');
+      throw elsewhere(
+        new Fatal(
+          job.payload.order % 2 === 0 ? `card of customer ${job.payload.order} declined` : 'gateway timeout after 30 s',
+        ),
+      );
+    },
+    { name: 'app-1' },
+  );
   await payments.addMany(
     Array.from({ length: 24 }, (_, order) => ({
       payload: { order, amount: '12.50' },

@@ -57,6 +57,7 @@ export async function postgresTarget(lab: Lab): Promise<Target> {
   const line = await Line.to(server.port);
   lab.onClose(() => line.close());
   const { client } = server;
+  let restarting = false;
   return {
     url: server.url,
     proxied: server.url.replace(String(server.port), String(line.port)),
@@ -64,7 +65,12 @@ export async function postgresTarget(lab: Lab): Promise<Target> {
       pg_terminate_backend: {
         every: 5_000,
         run: async () => {
-          await client`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crore' and random() < 0.5`;
+          if (restarting) return;
+          await client`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crore' and random() < 0.5`.catch(
+            (error) => {
+              if (!restarting) throw error;
+            },
+          );
         },
       },
       'connection reset': { every: 7_000, run: async () => line.reset() },
@@ -78,8 +84,10 @@ export async function postgresTarget(lab: Lab): Promise<Target> {
       },
     },
     restart: async () => {
+      restarting = true;
       await server.kill();
       await server.up();
+      restarting = false;
     },
     size: async () => Number((await client`select pg_database_size(current_database()) as size`)[0]!.size) / MB,
   };
