@@ -7,7 +7,7 @@ export interface Layout {
   what: string;
   /** The table with the format; it also tells whose schema it is. */
   formatTable: string;
-  /** What leads from one format to the next: the files with the tables that it adds or changes. */
+  /** What leads from one format to the next: the files with the tables that it adds or changes, none if only functions have changed. */
   steps: readonly (readonly URL[])[];
   /** The files with functions, which are created again for every format. */
   functions: () => URL[];
@@ -20,7 +20,7 @@ const SQL = new URL('./sql/', import.meta.url);
 export const STORE_LAYOUT: Layout = {
   what: 'store',
   formatTable: 'crore_format',
-  steps: [['tables.sql'], ['tables/incoming.sql'], ['tables/flows.sql', 'tables/rings.sql']].map((files) =>
+  steps: [['tables.sql'], ['tables/incoming.sql'], ['tables/flows.sql', 'tables/rings.sql'], []].map((files) =>
     files.map((name) => new URL(name, SQL)),
   ),
   functions: storeFunctions,
@@ -65,7 +65,7 @@ export function grants(names: SchemaNames, role: string): string {
     `grant usage on schema ${names.quoted} to "${role.replaceAll('"', '""')}";`,
     `grant select, insert, update, delete on all tables ${to}`,
     `grant usage, select on all sequences ${to}`,
-    `grant execute on all functions ${to}`,
+    `grant execute on all routines ${to}`,
   ].join('\n');
 }
 
@@ -107,7 +107,7 @@ end $do$;`;
 function dropFunctions(names: SchemaNames): string {
   return `do $do$ declare f record; begin
   for f in select p.oid::regprocedure as name from pg_proc p where pronamespace = ${literal(names.quoted)}::regnamespace loop
-    execute 'drop function ' || f.name || ' cascade';
+    execute 'drop routine ' || f.name || ' cascade';
   end loop;
 end $do$;`;
 }

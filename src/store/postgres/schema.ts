@@ -33,7 +33,7 @@ export class SchemaNames {
   /** `crore.` stands for the schema in every file; a name directly before a parenthesis is that of a function. */
   fill(text: string): string {
     return text
-      .split(/^(?=create function crore\.)/m)
+      .split(/^(?=create (?:function|procedure) crore\.)/m)
       .map((part) => this.#withOwnName(part))
       .join('')
       .replaceAll(/\bcrore\.(\w+)\(/g, (_all, name: string) => `crore.${functionName(name, this.layout)}(`)
@@ -45,7 +45,7 @@ export class SchemaNames {
 
   /** Inside a function, its name qualifies its variables. */
   #withOwnName(text: string): string {
-    const [, name] = /^create function crore\.(\w+)/.exec(text) ?? [];
+    const [, name] = /^create (?:function|procedure) crore\.(\w+)/.exec(text) ?? [];
     return name === undefined
       ? text
       : text.replaceAll(new RegExp(`(?<![.\\w])${name}\\.`, 'g'), `${functionName(name, this.layout)}.`);

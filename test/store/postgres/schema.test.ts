@@ -60,7 +60,7 @@ describe('the schema of a store on PostgreSQL', () => {
     await client.unsafe(`update ${schema}.crore_format set version = 1`);
     await client.unsafe(`do $$ declare f record; begin
       for f in select oid::regprocedure as name, proname from pg_proc where pronamespace = '${schema}'::regnamespace and proname ~ '_f[0-9]+$' loop
-        execute 'alter function ' || f.name || ' rename to ' || quote_ident(regexp_replace(f.proname, '_f[0-9]+$', ''));
+        execute 'alter routine ' || f.name || ' rename to ' || quote_ident(regexp_replace(f.proname, '_f[0-9]+$', ''));
       end loop;
     end $$`);
   };
@@ -136,7 +136,7 @@ describe('the schema of a store on PostgreSQL', () => {
     await old.join('q', 'w', { lease: 60_000, info: '{}' });
     await server.client.unsafe(`do $$ declare f record; begin
       for f in select oid::regprocedure as name, proname from pg_proc where pronamespace = 'upgraded'::regnamespace and proname ~ '_f[0-9]+$' loop
-        execute 'alter function ' || f.name || ' rename to ' || regexp_replace(f.proname, '_f[0-9]+$', '_f99');
+        execute 'alter routine ' || f.name || ' rename to ' || regexp_replace(f.proname, '_f[0-9]+$', '_f99');
       end loop;
     end $$; update upgraded.crore_format set version = 99`);
     const newer = { code: 'STORE_NEWER', message: expect.stringMatching(/"upgraded".*format 99.*upgrade Crore/) };

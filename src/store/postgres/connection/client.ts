@@ -38,6 +38,9 @@ class ConnectionLost extends Error {
 
 const MOST_CONFLICTS = 5;
 
+/** Functions that are called through a procedure, which gives the lock of the queue back before it waits for the disk: see sql/jobs/durable.sql. */
+const DURABLE = new Set(['push', 'add_plain', 'done', 'done_tasks', 'settle', 'enqueue_tasks', 'finish_tasks']);
+
 /**
  * Adapter to the driver: every call has a time limit and is repeated where that is harmless. When one takes too long, all connections are replaced:
  * nothing that waits in the driver is sent after its caller has got an error.
@@ -125,7 +128,11 @@ export class PostgresClient {
     let text = this.#texts.get(key);
     if (text === undefined) {
       const list = args.map((arg, i) => (arg instanceof JsonArg ? `$${i + 1}::text::jsonb` : `$${i + 1}`)).join(', ');
-      text = this.names.fill(`select ${what} crore.${name}(${list}) as "${name}"`);
+      text = this.names.fill(
+        DURABLE.has(name)
+          ? `call crore.durable_${name}(null, ${list})`
+          : `select ${what} crore.${name}(${list}) as "${name}"`,
+      );
       this.#texts.set(key, text);
     }
     return text;
