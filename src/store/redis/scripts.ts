@@ -76,7 +76,10 @@ const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire_schedule: 'add' };
 
 const scripts = new Map<ScriptName, Script>();
 
-/** A script, preceded by everything it includes. */
+/**
+ * A script, preceded by everything it includes. If it has a line `-- first: NAME`, that file comes before the includes that only the rest needs: it answers
+ * the common case by itself.
+ */
 export function scriptOf(name: ScriptName): Script {
   let script = scripts.get(name);
   if (!script) {
@@ -84,7 +87,10 @@ export function scriptOf(name: ScriptName): Script {
     const wrapped = inner ? [`local function ${inner}()`, read(inner), 'end'] : [];
     const tail = TAILS[name] ? [read(TAILS[name])] : [];
     const own = [...wrapped, read(name), ...tail].join('\n');
-    const source = [...includesOf(own), own].join('\n');
+    const [, first] = /^-- first: (\w+)$/m.exec(own) ?? [];
+    const known = new Set<string>();
+    const opening = first === undefined ? [] : [...includesOf(read(first), known), read(first)];
+    const source = [...opening, ...includesOf(own, known), own].join('\n');
     script = { name, source, sha: createHash('sha1').update(source).digest('hex') };
     scripts.set(name, script);
   }

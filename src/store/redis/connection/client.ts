@@ -3,6 +3,7 @@ import { CroreError } from '../../../errors.js';
 import { type ScriptName, scriptOf } from '../scripts.js';
 import { type Connection, isCluster, type Source } from './connect.js';
 import { release } from './node-redis.js';
+import { MANY_ARGUMENTS, WrittenCommand } from './written-command.js';
 
 export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
@@ -20,6 +21,9 @@ export type Again = boolean | ((args: Arg[]) => void);
 
 /** The libraries' error messages for a command that will get no reply. */
 const LOST = /^(Command timed out|Socket closed unexpectedly|Socket timeout|Disconnects client|The client is closed)/i;
+
+/** Where the keys begin in a call of a script. */
+const KEYS_AT = 2;
 
 interface Flight {
   reject: (error: Error) => void;
@@ -168,7 +172,7 @@ export class RedisClient {
       const flight: Flight = { reject, sent: this.#redis.status === 'ready' };
       this.#flights.add(flight);
       this.#gather();
-      const answer = (this.#redis as Redis).callBuffer(command, args);
+      const answer = this.#issue(command, args);
       // Our own connection has a time limit; a given connection may have none.
       (this.source.given ? bounded(answer, this.timeout, new Error('Command timed out')) : answer).then(
         (reply) => {
@@ -181,6 +185,15 @@ export class RedisClient {
         },
       );
     });
+  }
+
+  /** A given connection may be of another library, or change the keys. */
+  #issue(command: string, args: Arg[]): Promise<unknown> {
+    const redis = this.#redis as Redis;
+    const isLong = command.startsWith('EVAL') && args.length >= MANY_ARGUMENTS;
+    if (!isLong || this.source.given || redis.options.keyPrefix) return redis.callBuffer(command, args);
+    const keys = KEYS_AT + Number(args[1]);
+    return redis.sendCommand(new WrittenCommand(command, args.slice(0, keys), args.slice(keys))) as Promise<unknown>;
   }
 
   /** Commands of the same callback leave with one system call: an add and the claim that follows it, or a settlement and the next claim. */

@@ -5,6 +5,7 @@
 -- all are new). If all are raw tasks, instead of these lists: size of the task batches, packed list of the tasks of each batch, or of all.
 -- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>', with the number of tasks in its batch in place
 -- of the attempt if all are raw tasks. A claim also renews the session.
+-- first: claim_plain
 -- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks events bytes wake
 local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 -- A key of the wrong type must fail here, before anything is written.

@@ -20,7 +20,7 @@ for _, state in ipairs({ 'done', 'dead', 'cancelled' }) do
   end
 end
 local function forget_recent()
-  if drop_recent(tonumber(ARGV[5])) == 1000 then more = 1 end
+  if drop_recent(tonumber(ARGV[5]), 1000) == 1000 then more = 1 end
   local old = call('LRANGE', stem .. 'recent', -100, -1)
   local gone = {}
   for i = #old, 1, -1 do

@@ -1,4 +1,4 @@
--- include: queue runs record drop_records
+-- include: queue runs record drop_ended
 
 -- Records that somebody still needs are dropped neither by count nor by age: those of upstream jobs until their dependents have
 -- ended, and those that somebody waited for until a minute after their end. `kept` counts the holders of a record, `kept_by` names
@@ -14,19 +14,6 @@ local function release_record(id, holder)
   if call('HINCRBY', stem .. 'kept', id, -1) > 0 then return end
   call('HDEL', stem .. 'kept', id)
   if call('HEXISTS', stem .. 'hidden', id) == 1 then drop_records({ id }) end
-end
-
--- A done job is not dropped for its number within this many ms of its end: somebody may be about to ask for its result.
-local YOUNG = 5000
-
--- Drops the records of ended jobs, or hides those that somebody needs.
-local function drop_ended(ids)
-  if call('EXISTS', stem .. 'kept') == 0 then return drop_records(ids) end
-  local free = {}
-  for _, id in ipairs(ids) do
-    if call('HEXISTS', stem .. 'kept', id) == 1 then call('HSET', stem .. 'hidden', id, 1) else free[#free + 1] = id end
-  end
-  drop_records(free)
 end
 
 -- Jobs that have ended no longer need their upstream jobs and children in this queue; the client, or a sweep, releases those in other
@@ -62,18 +49,4 @@ end
 
 local function announce_ends(awaited)
   for _, id in ipairs(awaited) do call('PUBLISH', stem .. 'signals', 'f' .. id) end
-end
-
--- Drops jobs of `recent` beyond `count`, at most a thousand, but none that is young. Returns how many.
-local function drop_recent(count)
-  local over = math.min(call('LLEN', stem .. 'recent') - count, 1000)
-  while over > 0 do
-    local _, _, _, _, at = parse_run(call('HGET', stem .. 'ended', call('LINDEX', stem .. 'recent', -over)))
-    if at + YOUNG <= now then
-      drop_ended(call('RPOP', stem .. 'recent', over) or {})
-      return over
-    end
-    over = math.floor(over / 2)
-  end
-  return 0
 end
