@@ -17,10 +17,8 @@ export interface OutgoingItem extends OutboxAddOptions {
 }
 
 export async function openPostgresOutbox(url: string, maxPayload: number): Promise<PostgresOutbox> {
-  const { client } = await connectOutbox(url);
-  const outbox = new PostgresOutbox(client, maxPayload);
-  await outbox.ready();
-  return outbox;
+  const { client, identity } = await connectOutbox(url);
+  return new PostgresOutbox(client, identity, maxPayload);
 }
 
 /** Jobs written in the application's own transactions on PostgreSQL, to be sent by a relay. */
@@ -29,14 +27,10 @@ export class PostgresOutbox {
 
   constructor(
     private readonly client: PostgresClient,
+    identity: unknown,
     private readonly maxPayload: number,
   ) {
-    this.#caller = new TransactionCaller(client, 'outbox');
-  }
-
-  /** Resolves when writing needs no connection but that of the application. */
-  async ready(): Promise<void> {
-    await this.#caller.identity();
+    this.#caller = new TransactionCaller(client, identity, 'outbox');
   }
 
   /** Writes a job in a transaction of the application: it is sent if and only if that is committed. */

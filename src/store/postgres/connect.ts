@@ -22,13 +22,18 @@ export function connect(url: string, parsed: PostgresUrl, options: ConnectOption
     const { client, names } = found;
     await migrate(client, names);
     client.explain = () => explainMissing(client, names);
-    return found;
+    return { ...found, identity: await client.value('identity', []) };
   });
 }
 
-export interface Connected extends Inspected {
+interface Reached extends Inspected {
   client: PostgresClient;
   names: SchemaNames;
+}
+
+export interface Connected extends Reached {
+  /** Tells the schema from any other, for calls on connections of the application. */
+  identity: unknown;
 }
 
 /** Closes the connections if it fails. */
@@ -36,7 +41,7 @@ export async function connected<T>(
   url: string,
   parsed: PostgresUrl,
   { timeout, connections, layout }: ConnectOptions,
-  work: (connected: Connected) => Promise<T>,
+  work: (reached: Reached) => Promise<T>,
 ): Promise<T> {
   const names = new SchemaNames(parsed.schema, layout);
   const given = driverOptions(parsed, timeout);

@@ -18,10 +18,10 @@ export async function openPostgres(
   parsed: PostgresUrl,
   options: OpenPostgresOptions,
 ): Promise<PostgresStore> {
-  const { client, names, skew, pooled, warnings } = await connect(url, parsed, { timeout: options.timeout });
+  const { client, names, identity, skew, pooled, warnings } = await connect(url, parsed, { timeout: options.timeout });
   const listener = listenerOptions(parsed, options.timeout, pooled);
   const view = new View(client, new Signals(listener, names.channel), skew, options.clock);
-  return new PostgresStore({ view, warnings, threadUrl: url });
+  return new PostgresStore({ view, identity, warnings, threadUrl: url });
 }
 
 /** Brings the schema to the current format, and gives a role what it needs to use it. */

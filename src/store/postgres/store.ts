@@ -45,6 +45,7 @@ import type { View } from './view.js';
 
 export interface PostgresStoreOptions {
   view: View;
+  identity: unknown;
   warnings: readonly string[];
   threadUrl?: string;
 }
@@ -65,12 +66,12 @@ export class PostgresStore implements Store {
   readonly #inTransactions: TransactionalAdder;
   readonly #notes: NoteWriter;
 
-  constructor({ view, warnings, threadUrl }: PostgresStoreOptions) {
+  constructor({ view, identity, warnings, threadUrl }: PostgresStoreOptions) {
     this.#view = view;
     this.warnings = warnings;
     this.threadUrl = threadUrl;
     this.#adder = new JobAdder(view);
-    this.#inTransactions = new TransactionalAdder(view);
+    this.#inTransactions = new TransactionalAdder(view, identity);
     this.#notes = new NoteWriter(view);
     this.schedules = scheduleStore(view);
     this.events = eventStore(view);

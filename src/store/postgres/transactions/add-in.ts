@@ -11,8 +11,11 @@ import { runnerOf } from './connections.js';
 export class TransactionalAdder {
   readonly #caller: TransactionCaller;
 
-  constructor(private readonly view: View) {
-    this.#caller = new TransactionCaller(view.client, 'queue');
+  constructor(
+    private readonly view: View,
+    identity: unknown,
+  ) {
+    this.#caller = new TransactionCaller(view.client, identity, 'queue');
   }
 
   /** The jobs exist if and only if the transaction commits. */

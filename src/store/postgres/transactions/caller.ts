@@ -27,21 +27,22 @@ export type Argument = (store: unknown, cross: boolean) => string;
 /** Calls functions of a schema through clients of the application, inside its transactions. */
 export class TransactionCaller {
   readonly #turns = new WeakMap<object, Promise<unknown>>();
-  #identity: Promise<unknown> | undefined;
 
-  /** `what` is in the schema: for messages. */
+  /** `identity` is that of the schema; `what` is in it: for messages. */
   constructor(
     private readonly client: PostgresClient,
+    private readonly identity: unknown,
     private readonly what: string,
   ) {}
 
   /** The answer of a function that takes and returns JSON. What it has changed lasts if and only if the transaction commits. */
   async call(connection: unknown, name: string, argument: Argument): Promise<unknown> {
     const run = runnerOf(connection);
-    const store = await this.identity();
     return this.#inTurn(connection as object, async () => {
       try {
-        return JSON.parse(await persist(run, `${this.client.schema}.${name}`, (cross) => argument(store, cross)));
+        return JSON.parse(
+          await persist(run, `${this.client.schema}.${name}`, (cross) => argument(this.identity, cross)),
+        );
       } catch (error) {
         throw this.#refusal(error);
       }
@@ -57,18 +58,6 @@ export class TransactionCaller {
       mine.catch(() => {}),
     );
     return mine;
-  }
-
-  /**
-   * What the schema is identified by. To be asked before the first call: behind a pooler, transactions of the application may have taken every connection
-   * by then.
-   */
-  identity(): Promise<unknown> {
-    this.#identity ??= this.client.value('identity', []);
-    this.#identity.catch(() => {
-      this.#identity = undefined;
-    });
-    return this.#identity;
   }
 
   #refusal(error: unknown): CroreError {
