@@ -195,10 +195,18 @@ export class JobEvents extends EventEmitter implements AsyncIterable<JobEvent> {
   }
 }
 
-/** Positions are numbers or pairs of numbers. */
+/** Positions are up to three numbers. Where the third is missing, the position is behind all that have one. */
+const POSITION = /^\d{1,20}(-\d{1,20}){0,2}$/;
+
+export function isPosition(text: string): boolean {
+  return POSITION.test(text);
+}
+
 function isLater(one: string, other: string): boolean {
   const [a, b] = [one, other].map((position) => position.split('-').map(Number)) as [number[], number[]];
-  return a[0]! > b[0]! || (a[0] === b[0] && (a[1] ?? 0) > (b[1] ?? 0));
+  if (a[0] !== b[0]) return a[0]! > b[0]!;
+  if ((a[1] ?? 0) !== (b[1] ?? 0)) return (a[1] ?? 0) > (b[1] ?? 0);
+  return (a[2] ?? Number.POSITIVE_INFINITY) > (b[2] ?? Number.POSITIVE_INFINITY);
 }
 
 /** Turns on event recording for a queue, and follows its events from a position or from now on. */
@@ -210,7 +218,7 @@ export async function followEvents(
 ): Promise<JobEvents> {
   checkOptions(options, ['after', 'types'], 'events');
   const { after, types } = options;
-  if (after !== undefined && !(typeof after === 'string' && /^\d{1,20}(-\d{1,20})?$/.test(after)))
+  if (after !== undefined && !(typeof after === 'string' && isPosition(after)))
     throw new CroreError('BAD_OPTION', `events: after ${describe(after)} is not an event position`);
   if (types !== undefined && !Array.isArray(types))
     throw new CroreError('BAD_OPTION', `events: types must be an array, not ${describe(types)}`);

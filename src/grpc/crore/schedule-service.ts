@@ -1,4 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { isPosition } from '../../engine/events.js';
 import { checkInteger, checkName } from '../../engine/input/check.js';
 import { resolveLimits } from '../../engine/input/limits.js';
 import { resolveBreaker } from '../../engine/queue/breaker.js';
@@ -101,7 +102,7 @@ export function scheduleService(context: ServerContext): Pick<ServiceImpl<typeof
       position: await store.events.record(queueName(queue), durationOf(toMs(time), 'time', 1, LONGEST_RECORD)),
     }),
     readEvents: async ({ queue, after, limit }) => {
-      if (!/^\d{0,20}(-\d{1,20})?$/.test(after)) throw new CroreError('BAD_OPTION', 'after is not an event position');
+      if (after !== '' && !isPosition(after)) throw new CroreError('BAD_OPTION', 'after is not an event position');
       const page = await store.events.read(
         queueName(queue),
         after,

@@ -37,9 +37,7 @@ for _, group in ipairs(order) do
   call('ZADD', stem .. 'group:' .. group, unpack(lines[group]))
   if call('ZADD', stem .. 'lines', 'NX', 0, group) == 1 then enqueue_group(group) end
 end
-if watched() then
-  for _, id in ipairs(ids) do event('added', id) end
-end
+event_of_all('added', ids)
 add_bytes(bytes)
 wake(false, ARGV[4])
 return reply

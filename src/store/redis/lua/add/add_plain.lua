@@ -29,9 +29,11 @@ else
   end
 end
 if watched() then
+  local added = {}
   for i = 1, n do
-    if not known[i] then event('added', ids[i]) end
+    if not known[i] then added[#added + 1] = ids[i] end
   end
+  event_of_all('added', added)
 end
 if bytes > 0 then
   add_bytes(bytes)

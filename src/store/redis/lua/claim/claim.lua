@@ -6,7 +6,7 @@
 -- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>', with the number of tasks in its batch in place
 -- of the attempt if all are raw tasks. A claim also renews the session.
 -- first: claim_plain
--- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks events bytes wake
+-- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks started_events bytes wake
 local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 -- A key of the wrong type must fail here, before anything is written.
 call('LLEN', list)
@@ -146,12 +146,7 @@ if #leased > 0 then
   call('HSET', stem .. 'leased', unpack(leased))
   lease_unique_locks(tasks, function(i) return leased[2 * i - 1] end)
 end
-if watched() then
-  for i, id in ipairs(ids) do
-    local _, attempt = parse_run(runs[i])
-    event('started', id, attempt + 1)
-  end
-end
+tell_started(ids, runs)
 if #with_runs > 0 then call('HDEL', stem .. 'runs', unpack(with_runs)) end
 add_bytes(-bytes - leased_bytes)
 local pack = cmsgpack.pack

@@ -2,7 +2,11 @@
 -- If recording had lapsed, a 'gap' event shows that events may be missing.
 -- include: queue
 local till = tonumber(call('HGET', stem .. 'meta', 'watched') or 0)
-if till <= now or call('EXISTS', stem .. 'events') == 0 then call('XADD', stem .. 'events', 'MAXLEN', '~', 10000, '*', 'gap', '', now, '') end
+if call('EXISTS', stem .. 'events') == 0 then call('HDEL', stem .. 'meta', 'recorded') end
+if till <= now or call('EXISTS', stem .. 'events') == 0 then
+  call('XADD', stem .. 'events', '*', 'gap', '', now, '')
+  call('HINCRBY', stem .. 'meta', 'recorded', 1)
+end
 call('HSET', stem .. 'meta', 'watched', math.max(till, now + ARGV[2]))
 -- events that nobody reads any more expire
 call('PEXPIRE', stem .. 'events', ARGV[2] + 3600000)

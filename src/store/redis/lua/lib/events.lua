@@ -11,12 +11,46 @@ local function watched()
   return watch_until
 end
 
--- Records an event of a job; subscribers are notified once per script.
+-- Subscribers are notified once per script.
 local listeners_told = false
 
-local function event(kind, id, info)
-  if not watched() then return end
-  call('XADD', stem .. 'events', 'MAXLEN', '~', 10000, '*', kind, id, now, info or '')
+local function tell_listeners()
   if not listeners_told then call('PUBLISH', stem .. 'signals', 'e') end
   listeners_told = true
+end
+
+-- The newest ten thousand are kept, and at most a hundred more: `recorded` in `meta` counts them.
+local function write_events(kind, ids, count, info)
+  call('XADD', stem .. 'events', '*', kind, ids, now, info or '')
+  local all = call('HINCRBY', stem .. 'meta', 'recorded', count)
+  if all < 10100 then return end
+  local first
+  repeat
+    local before = first
+    for i, entry in ipairs(call('XRANGE', stem .. 'events', first or '-', '+', 'COUNT', '10')) do
+      first = entry[1]
+      local size = string.match(entry[2][1], '^(%d+)%+') or 1
+      if i == 10 or all - size < 10000 then break end
+      all = all - size
+    end
+  until first == before
+  if first then call('XTRIM', stem .. 'events', 'MINID', first) end
+  call('HSET', stem .. 'meta', 'recorded', all)
+end
+
+-- Records an event of a job.
+local function event(kind, id, info)
+  if not watched() then return end
+  write_events(kind, id, 1, info)
+  tell_listeners()
+end
+
+-- Records the same event of many jobs, up to fifty in an entry: their number and '+' precede the kind, and their ids are packed.
+local function event_of_all(kind, ids, info)
+  if #ids == 0 or not watched() then return end
+  for from = 1, #ids, 50 do
+    local some = { unpack(ids, from, math.min(from + 49, #ids)) }
+    write_events(#some .. '+' .. kind, cmsgpack.pack(some), #some, info)
+  end
+  tell_listeners()
 end

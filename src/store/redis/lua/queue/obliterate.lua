@@ -14,7 +14,7 @@ end
 if call('EXISTS', stem .. 'lines', stem .. 'downs') > 0 then return 0 end
 call('UNLINK', list)
 for _, name in ipairs(COMPANIONS) do call('UNLINK', stem .. name) end
-call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped', 'sheaved', 'dropped', 'broken')
+call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped', 'sheaved', 'dropped', 'broken', 'recorded')
 -- Only a queue with workers needs to be ready for claims.
 if call('EXISTS', stem .. 'workers') == 1 then
   pad('active')

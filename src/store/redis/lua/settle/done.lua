@@ -6,9 +6,7 @@
 -- include: breaker close_jobs dependencies events release_groups
 for _, token in ipairs(tokens) do count_success(token) end
 release_groups(ended)
-if watched() then
-  for _, id in ipairs(live) do event('done', id) end
-end
+event_of_all('done', live)
 tell_breaker()
 if call('EXISTS', stem .. 'reserved') == 1 then call('ZREM', stem .. 'reserved', unpack(live)) end
 local awaited = take_awaited(live)
