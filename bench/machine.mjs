@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { riverProgram } from './subjects/river.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 
@@ -19,6 +20,7 @@ export function describeMachine() {
       crore: versionIn(`${here}../package.json`),
       ...serverVersions(),
       ...Object.fromEntries(Object.keys({ ...dependencies, ...optionalDependencies }).flatMap(peerVersion)),
+      ...riverVersion(),
     },
   };
 }
@@ -26,6 +28,12 @@ export function describeMachine() {
 function peerVersion(name) {
   const file = `${here}node_modules/${name}/package.json`;
   return existsSync(file) ? [[name, versionIn(file)]] : [];
+}
+
+function riverVersion() {
+  if (!existsSync(riverProgram)) return {};
+  const [, version] = /river v(\S+)/.exec(readFileSync(`${here}postgres/river/go.mod`, 'utf8'));
+  return { river: version };
 }
 
 function versionIn(file) {

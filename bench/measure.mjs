@@ -51,7 +51,8 @@ async function runOnce(task, control, jobs, turn) {
   const { name, entry, samples, waiting } = task;
   const { run, options } = MEASUREMENTS.find((measurement) => measurement.name === name);
   const place = await control.freshPlace(turn);
-  const { open } = await load(entry);
+  const { open, measure: measureItself } = await load(entry);
+  if (measureItself) return measureItself(name, { place, control, jobs, samples, waiting });
   const subject = await open(place, { ...entry.options, ...options });
   const result = await run({ subject, entry, place, control, jobs, samples, waiting });
   await within(CLOSE_MS, 'closing the store', subject.close());

@@ -25,6 +25,7 @@ export const SUBJECTS = [
   { name: 'plainjob, full', file: 'plainjob.mjs', stores: ['sqlite'], options: { synchronous: 'FULL' } },
   { name: 'graphile-worker', file: 'graphile-worker.mjs', stores: ['postgres'] },
   { name: 'pg-boss', file: 'pg-boss.mjs', stores: ['postgres'] },
+  { name: 'river', file: 'river.mjs', stores: ['postgres'] },
   { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
   { name: 'ceiling, records', file: 'redis-ceiling.mjs', stores: ['redis'], options: { records: true } },
   { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },
@@ -37,7 +38,7 @@ export const SUBJECTS = [
 /** The path of our own library; CRORE_DIST selects another build to measure. */
 export const OURS = process.env.CRORE_DIST ?? fileURLToPath(new URL('../../dist/index.js', import.meta.url));
 
-/** The subject's module: `open(place)` returns enqueueOne, enqueueMany, work, pending and close. */
+/** The subject's module: `open(place)` returns enqueueOne, enqueueMany, work, pending and close; one with `measure(name, task)` runs the cases itself. */
 export function load(subject) {
   return import(new URL(subject.file, import.meta.url));
 }
@@ -47,7 +48,7 @@ export async function obstacle(subject) {
   try {
     if (subject.ours && !existsSync(OURS)) return `no build at ${relative(process.cwd(), OURS)}`;
     const { probe } = await load(subject);
-    probe?.();
+    await probe?.();
     return undefined;
   } catch (error) {
     return String(error.message).split('\n')[0];
