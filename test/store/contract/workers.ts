@@ -125,6 +125,30 @@ export function testWorkers(bench: Bench): void {
       expect(names((await store.sweep(queue, SWEEP)).lost).sort()).toEqual(['a', 'r', 'r']);
     });
 
+    it('gives every session a whole lease after such a gap, also without a heartbeat', async () => {
+      const queue = newQueue();
+      await joined(queue, 'w1');
+      await store.add(queue, [newJob('a')]);
+      await claim(queue, 1);
+      await store.sweep(queue, SWEEP);
+      bench.now += LEASE + 1;
+      expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
+      bench.now += LEASE - 1;
+      expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
+    });
+
+    it('leaves a session alone that a claim with a shorter lease has not shortened', async () => {
+      const queue = newQueue();
+      await store.join(queue, 'w1', { lease: 10 * LEASE, info: '{}' });
+      await store.add(queue, [newJob('a')]);
+      await store.claim({ queue, worker: 'w1', lease: LEASE }, 1);
+      await store.sweep(queue, SWEEP);
+      for (let i = 0; i < 3; i++) {
+        bench.now += LEASE / 2 + 1;
+        expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
+      }
+    });
+
     it('skips a queue that was swept recently', async () => {
       const queue = newQueue();
       await store.add(queue, [newJob('a', { delay: 10 })]);
