@@ -209,19 +209,16 @@ describe.each(STORES)('the views of the dashboard on %s', (_name, fresh) => {
     expect(job).toMatchObject({ state: 'done', headers: { who: 'ada' }, log: ['run 1', 'run 2', 'run 3'] });
     expect(job.result).toMatchObject({ kind: 'json', text: '"good at last"' });
     const told = job.story.filter(({ kind }) => kind !== 'waited').map(({ text }) => text);
-    expect(told).toEqual([
-      'Added',
+    // Attempts and what was done by hand have the time of this process, log lines that of the store: the clocks may differ by more than passes between two of them.
+    const of = (pattern: RegExp) => told.filter((text) => pattern.test(text));
+    expect(of(/127\.0\.0\.1/)).toEqual([
       'Moved from queue “storied-before” by 127.0.0.1 in the dashboard',
       'Changed by 127.0.0.1 in the dashboard: due now',
-      'Attempt 1 failed',
-      'run 1',
-      'Attempt 2 failed',
-      'run 2',
       'Retried by 127.0.0.1 in the dashboard',
-      'Attempt 1 succeeded',
-      'run 3',
-      'Done',
     ]);
+    expect(of(/^Attempt/).sort()).toEqual(['Attempt 1 failed', 'Attempt 1 succeeded', 'Attempt 2 failed']);
+    expect(of(/^run/)).toEqual(['run 1', 'run 2', 'run 3']);
+    expect([told[0], told.at(-1), told.length]).toEqual(['Added', 'Done', 11]);
     const [failure] = job.story.filter(({ kind }) => kind === 'attempt');
     expect(failure!.attempt!.error).toMatchObject({ name: 'TypeError', message: 'failure 1' });
     expect(failure!.attempt!.error!.stack).toContain('views.test.ts');
