@@ -37,7 +37,7 @@ func inFlight(count, width int, work func(index int)) {
 }
 
 func oneByOne(ctx context.Context, pool *pgxpool.Pool, jobs int) result {
-	client := inserter(pool)
+	client := inserter(pool, river.FetchCooldownDefault)
 	started := time.Now()
 	inFlight(jobs, callers, func(index int) {
 		_, err := client.Insert(ctx, ring[index%ringSize], nil)
@@ -47,7 +47,7 @@ func oneByOne(ctx context.Context, pool *pgxpool.Pool, jobs int) result {
 }
 
 func bulk(ctx context.Context, pool *pgxpool.Pool, jobs int) result {
-	client := inserter(pool)
+	client := inserter(pool, river.FetchCooldownDefault)
 	started := time.Now()
 	insertMany(ctx, client, jobs, chunk)
 	return rate(jobs, time.Since(started))
@@ -63,7 +63,7 @@ func insertMany(ctx context.Context, client *river.Client[pgx.Tx], jobs, size in
 
 // From the first job handled until nothing is waiting or running.
 func drain(ctx context.Context, pool *pgxpool.Pool, jobs, concurrency int) result {
-	insertMany(ctx, inserter(pool), jobs, chunk)
+	insertMany(ctx, inserter(pool, river.FetchCooldownDefault), jobs, chunk)
 	var first time.Time
 	var once sync.Once
 	var seen atomic.Int64

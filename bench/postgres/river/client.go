@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,6 +19,8 @@ const (
 	payloadSize = 97
 	ringSize    = 1000
 )
+
+const pollInterval = 20 * time.Millisecond
 
 type payload struct {
 	ID   int    `json:"id"`
@@ -52,9 +55,9 @@ func quiet() *slog.Logger {
 	return slog.New(slog.NewTextHandler(io.Discard, nil))
 }
 
-// A client that only inserts: as installed.
-func inserter(pool *pgxpool.Pool) *river.Client[pgx.Tx] {
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: quiet()})
+// A client that only inserts. It notifies workers at most once per cooldown.
+func inserter(pool *pgxpool.Pool, cooldown time.Duration) *river.Client[pgx.Tx] {
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{FetchCooldown: cooldown, Logger: quiet()})
 	must(err)
 	return client
 }
@@ -69,17 +72,18 @@ func (h *handler) Work(context.Context, *river.Job[payload]) error {
 	return nil
 }
 
-// A client that works, too: it may fetch as often as River allows, and job timeouts need no timer. How often it looks without being notified stays as
-// installed: it fetches at once while there is more, and is notified otherwise.
+// A client that works, too: it may fetch as often as River allows, and job timeouts need no timer. Of jobs added within the cooldown after a
+// notification it learns only when it polls, so it polls more often than once a second, its default.
 func start(ctx context.Context, pool *pgxpool.Pool, concurrency int, onJob func()) *river.Client[pgx.Tx] {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &handler{onJob: onJob})
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		FetchCooldown: river.FetchCooldownMin,
-		JobTimeout:    -1,
-		Logger:        quiet(),
-		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
-		Workers:       workers,
+		FetchCooldown:     river.FetchCooldownMin,
+		FetchPollInterval: pollInterval,
+		JobTimeout:        -1,
+		Logger:            quiet(),
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
+		Workers:           workers,
 	})
 	must(err)
 	must(client.Start(ctx))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 )
 
 const (
@@ -26,7 +27,7 @@ func twoProcesses(ctx context.Context, pool *pgxpool.Pool, url string, jobs int)
 	next, input := startWorker(url, jobs)
 	defer input.Close()
 	next()
-	client := inserter(pool)
+	client := inserter(pool, river.FetchCooldownMin)
 	pass := func() time.Duration {
 		var inserting sync.WaitGroup
 		defer inserting.Wait()
