@@ -134,8 +134,8 @@ function settlement(
   const { lease, entry } = job;
   const settled = settlementOf({ lease, job: entry.job && job, task: entry.task }, outcome, () => job.id);
   if (!error) return settled;
-  const endedAt = context.now();
-  const startedAt = Math.round(endedAt - (performance.now() - job.began));
+  const startedAt = startOf(job, context);
+  const endedAt = Math.max(context.now(), startedAt);
   const attempt = writeAttempt({
     attempt: job.attempt,
     outcome: how,
@@ -145,6 +145,16 @@ function settlement(
     error,
   });
   return { ...settled, attempt };
+}
+
+/**
+ * When the handler was called, by the clock of the store: its time of the claim, and what has passed since. The clock of this process may be set meanwhile, and
+ * what the job wrote down has the time of the store, too.
+ */
+function startOf({ entry, arrived, began }: RunningJob<unknown>, context: OutcomeContext): number {
+  const claimedAt = entry.job?.startedAt;
+  if (claimedAt === undefined) return Math.round(context.now() - (performance.now() - began));
+  return claimedAt + Math.floor(began - arrived);
 }
 
 function chosenDelay(job: RunningJob<unknown>, error: unknown, { options }: OutcomeContext): number | undefined {

@@ -78,7 +78,9 @@ export class RunningJob<T> implements ActiveJob<T>, Counted {
   readonly createdAt: number;
   #payload: T | undefined;
   #decoded = false;
-  /** When the handler was called, on the monotonic clock. */
+  /** When it arrived here, on the monotonic clock. */
+  arrived = 0;
+  /** When the handler was called, on the same clock. */
   began = 0;
   /** How many milliseconds the handler took by its own account, if it runs elsewhere. */
   took: number | undefined;

@@ -119,10 +119,13 @@ export class Slots<T> {
   }
 
   accept(entries: readonly Entry[]): void {
+    const arrived = performance.now();
     let bytes = 0;
     for (const entry of entries) {
       bytes += (entry.task ?? entry.job!.payload).length;
-      this.#waiting.push(this.#batches ? this.#newBatchJob(entry) : this.#newJob(entry));
+      const job = this.#batches ? this.#newBatchJob(entry) : this.#newJob(entry);
+      job.arrived = arrived;
+      this.#waiting.push(job);
     }
     this.#prefetch.brought(entries.length, bytes);
     if (this.#alone) this.giveBackWaiting();
@@ -142,9 +145,7 @@ export class Slots<T> {
   /** Its reservation begins with its batch: otherwise a short one might end again and again while the batch waits for more jobs. */
   #newBatchJob(entry: Entry): RunningBatchJob<T> {
     const { queue, prepare } = this.#setup;
-    const job = new RunningBatchJob<T>(queue, entry, CLAIMED_TASK, prepare.read, this.#note, prepare.relatives);
-    job.claimedAt = performance.now();
-    return job;
+    return new RunningBatchJob<T>(queue, entry, CLAIMED_TASK, prepare.read, this.#note, prepare.relatives);
   }
 
   /** Asks one handler to stop, because the worker no longer holds its job. */

@@ -128,11 +128,11 @@ export class RedisStore implements Store {
     const nonce = newNonce();
     const args = [this.#view.time(), worker, String(n), nonce, String(lease)];
     const { reply } = await markedClaim(nonce, () => this.#view.run('claim', queue, args, false));
-    const [status, more, next, first, ...entries] = reply as [Buffer, number, Buffer, number, ...Packed];
+    const [status, more, next, now, first, ...entries] = reply as [Buffer, number, Buffer, number, number, ...Packed];
     const nextAt = text(next);
     return {
       status: text(status) as Claim['status'],
-      entries: readEntries({ queue, worker, first, nonce }, entries),
+      entries: readEntries({ queue, worker, now, first, nonce }, entries),
       more: more === 1,
       nextAt: nextAt === '' ? undefined : Number(nextAt),
     };

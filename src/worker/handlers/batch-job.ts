@@ -16,8 +16,6 @@ export interface BatchJob<T, R = unknown> extends ActiveJob<T> {
 
 /** A job of a batch. Its batch calls `begin` when the handler is about to run, and `end` for what the handler says of it. */
 export class RunningBatchJob<T> extends RunningJob<T> implements BatchJob<T> {
-  /** When it was claimed, on the monotonic clock. */
-  claimedAt = 0;
   #resolve: (value: unknown) => void = () => {};
   #reject: (error: unknown) => void = () => {};
   /** How it was settled, if it was. */

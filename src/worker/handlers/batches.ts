@@ -33,7 +33,7 @@ export class Batches<T> {
   next(waiting: readonly RunningBatchJob<T>[], noMore: boolean): RunningBatchJob<T>[] | undefined {
     const { size, wait, byGroup } = this.setup;
     const oldest = waiting[0]!;
-    const ripe = oldest.claimedAt + wait <= performance.now();
+    const ripe = oldest.arrived + wait <= performance.now();
     if (!byGroup) return waiting.length >= size || ripe || noMore ? waiting.slice(0, size) : this.#later(oldest);
     const groups = groupsOf(waiting);
     if (ripe) return groups.get(oldest.group)!.slice(0, size);
@@ -91,9 +91,9 @@ export class Batches<T> {
     );
   }
 
-  #later({ claimedAt }: RunningBatchJob<T>): undefined {
+  #later({ arrived }: RunningBatchJob<T>): undefined {
     clearTimeout(this.#timer);
-    const wait = Math.max(1, Math.ceil(claimedAt + this.setup.wait - performance.now()));
+    const wait = Math.max(1, Math.ceil(arrived + this.setup.wait - performance.now()));
     this.#timer = setTimeout(this.due, wait).unref();
   }
 }

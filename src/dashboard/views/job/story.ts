@@ -10,26 +10,13 @@ export function storyOf(job: Job): StoryEvent[] {
   const [now, last] = present(job);
   // At the same time, a retry comes before the attempt that it led to, and an attempt before what it wrote.
   const runs = [...attempts.map(attemptEvent), ...now];
-  const notes = noteEvents(job).map((note) => withinRun(note, runs));
-  const happened = [...readActions(job.attempts ?? '').map(actionEvent), ...runs, ...notes];
+  const happened = [...readActions(job.attempts ?? '').map(actionEvent), ...runs, ...noteEvents(job)];
   happened.sort((a, b) => a.at - b.at);
   return [
     { kind: 'added', text: 'Added', at: job.createdAt },
     ...earlierAttempts(job, attempts),
     ...withWaits(job, [...withFewNotes(happened), ...last]),
   ];
-}
-
-/** How far the clock of a store and what a worker takes for it may be apart. */
-const MOST_SKEW = 100;
-
-/** Only a running attempt writes: a line that seems to be a moment older than the nearest attempt belongs to it. */
-function withinRun(note: StoryEvent, runs: readonly StoryEvent[]): StoryEvent {
-  const { at } = note;
-  if (runs.some((run) => run.at <= at && at <= (run.until ?? at))) return note;
-  const next = runs.find((run) => run.at > at);
-  const before = runs.findLast((run) => run.at < at)?.until ?? 0;
-  return next && next.at - at <= Math.min(MOST_SKEW, at - before) ? { ...note, at: next.at } : note;
 }
 
 /** The history is bounded: the first attempts of a job that failed often are gone. */

@@ -8,6 +8,8 @@ import { unpack } from './msgpack.js';
 export interface ClaimOrigin {
   queue: string;
   worker: string;
+  /** When it was made, by the server's clock. */
+  now: number;
   first: number;
   nonce: string;
 }
@@ -37,7 +39,7 @@ function readRawTasks({ worker, first, nonce }: ClaimOrigin, [size, ...batches]:
 }
 
 function readJobs(
-  { queue, worker, first, nonce }: ClaimOrigin,
+  { queue, worker, now, first, nonce }: ClaimOrigin,
   [ids, bodies, runs]: [Buffer, Buffer, Buffer],
 ): Entry[] {
   const names: string[] = [];
@@ -57,6 +59,7 @@ function readJobs(
     if (run) applyRun(job, run);
     job.state = 'active';
     job.attempt += 1;
+    job.startedAt = now;
     job.worker = worker;
     job.token = `${job.attempt}${claim}`;
     entries.push({ lease: { worker, token: job.token, id }, job });

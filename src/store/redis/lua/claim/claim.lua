@@ -1,6 +1,6 @@
 -- claim: up to n entries for a worker whose session is alive.
 -- ARGV: now, worker, n, nonce, lease in ms.
--- Reply: status (ok, paused, lost), more (0 or 1), time of the next scheduled job or '', first claim sequence, and
+-- Reply: status (ok, paused, lost), more (0 or 1), time of the next scheduled job or '', now, first claim sequence, and
 -- packed lists: ids ('' for a raw task), bodies (record or task), runs before the claim ('' for a new job; empty list if
 -- all are new). If all are raw tasks, instead of these lists: size of the task batches, packed list of the tasks of each batch, or of all.
 -- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>', with the number of tasks in its batch in place
@@ -12,13 +12,13 @@ local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 call('LLEN', list)
 allow_oom()
 local deadline = call('ZSCORE', stem .. 'workers', worker)
-if not deadline or tonumber(deadline) < 0 then return { 'lost', 0, '', 0 } end
+if not deadline or tonumber(deadline) < 0 then return { 'lost', 0, '', now, 0 } end
 call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
 local paused, hungry = unpack(call('HMGET', stem .. 'meta', 'paused', 'hungry'))
-if paused then return { 'paused', 0, '', 0 } end
+if paused then return { 'paused', 0, '', now, 0 } end
 -- An open breaker lets nothing through until its time comes, and then one entry.
 local gate = get_breaker()
-if gate and gate.till > now then return { 'paused', 0, string.format('%.0f', gate.till), 0 } end
+if gate and gate.till > now then return { 'paused', 0, string.format('%.0f', gate.till), now, 0 } end
 local single = gate and gate.till > 0
 if single then n = math.min(n, 1) end
 promote_due(1000)
@@ -97,7 +97,7 @@ if grouped() then sooner(call('ZRANGE', stem .. 'rested', 0, 0, 'WITHSCORES')[2]
 if hungry and total > 0 then wake() end
 -- The next add wakes the workers.
 if more == 0 then call('HSET', stem .. 'meta', 'hungry', 1) end
-if total == 0 then return { 'ok', more, next_at, 0 } end
+if total == 0 then return { 'ok', more, next_at, now, 0 } end
 
 -- 4. Create the leases.
 local first = call('HINCRBY', stem .. 'meta', 'seq', total) - total + 1
@@ -110,7 +110,7 @@ if #ids == 0 then
   local bytes = size_of(tasks)
   local size, packs = lease_tasks(tasks, bytes, first, worker, nonce)
   add_bytes(-bytes)
-  return { 'ok', more, next_at, first, size, unpack(packs) }
+  return { 'ok', more, next_at, now, first, size, unpack(packs) }
 end
 local head, tail = '.' .. first .. '-', '.' .. nonce
 local ends = {
@@ -150,4 +150,4 @@ tell_started(ids, runs)
 if #with_runs > 0 then call('HDEL', stem .. 'runs', unpack(with_runs)) end
 add_bytes(-bytes - leased_bytes)
 local pack = cmsgpack.pack
-return { 'ok', more, next_at, first, pack(out_ids), pack(out_bodies), pack(out_runs) }
+return { 'ok', more, next_at, now, first, pack(out_ids), pack(out_bodies), pack(out_runs) }

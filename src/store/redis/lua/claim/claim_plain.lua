@@ -17,14 +17,14 @@ do
     local more = math.max(ready, raw) > n and 1 or 0
     if more == 0 and not hungry then call('HSET', stem .. 'meta', 'hungry', '1') end
     local total = math.min(n, math.max(ready, raw))
-    if total == 0 then return { 'ok', more, '', 0 } end
+    if total == 0 then return { 'ok', more, '', now, 0 } end
     local first = call('HINCRBY', stem .. 'meta', 'seq', total) - total + 1
     if raw > 0 then
       local tasks = call('RPOP', list, ARGV[3])
       local bytes = size_of(tasks)
       local size, packs = lease_tasks(tasks, bytes, first, worker, nonce)
       add_bytes(-bytes)
-      return { 'ok', more, '', first, size, unpack(packs) }
+      return { 'ok', more, '', now, first, size, unpack(packs) }
     end
     local ids = call('RPOP', stem .. 'ready', ARGV[3])
     local records = call('HMGET', stem .. 'jobs', unpack(ids))
@@ -41,6 +41,6 @@ do
     end
     call('HSET', stem .. 'active', unpack(fields))
     add_bytes(-bytes)
-    return { 'ok', more, '', first, cmsgpack.pack(ids), cmsgpack.pack(records), '\144' }
+    return { 'ok', more, '', now, first, cmsgpack.pack(ids), cmsgpack.pack(records), '\144' }
   end
 end
