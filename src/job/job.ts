@@ -168,6 +168,8 @@ export interface Lease {
   token: string;
   /** Absent for a raw task, which has no identity. */
   id?: string;
+  /** When it was claimed, by the clock of the store: tells the runs of a job apart where a report has to be repeated. */
+  at?: number;
 }
 
 /** What a claim delivers: the exact bytes of a raw task, or a job; both with a lease. */

@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { finish, lose } from '../../dist/job/transitions.js';
+import type { Entry } from '../../dist/job/job.js';
+import { finish, lose, release } from '../../dist/job/transitions.js';
 import { openStore } from '../../dist/store/open.js';
 import type { Store } from '../../dist/store/store.js';
 import { startServer } from '../grpc/support/server.js';
 import { newJob, settlementOf } from '../support/jobs.js';
 import { Line } from '../support/proxy.js';
 import { freshPostgres, freshRedis, type TestStore } from '../support/stores.js';
+import { until } from '../support/wait.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -44,15 +46,20 @@ describe.each([
     const { direct, cuttable, line } = await openTwice(await open());
     const session = (worker: string) => ({ queue: 'q', worker, lease: 60_000 });
     for (const worker of ['a', 'b']) await direct.join('q', worker, { lease: 60_000, info: '{}' });
-    await direct.add('q', [newJob('kept'), newJob('taken'), newJob('ended elsewhere')]);
-    const { entries } = await direct.claim(session('a'), 3);
-    const lost = entries.slice(1).map((entry) => settlementOf(entry, lose(entry.job!, 5, 'a')));
-    expect(await direct.settle('q', lost)).toEqual([true, true]);
-    const again = await direct.claim(session('b'), 2);
-    const other = again.entries.find(({ job }) => job!.id === 'ended elsewhere')!;
-    expect(await direct.settle('q', [settlementOf(other, finish(other.job!))])).toEqual([true]);
+    await direct.add(
+      'q',
+      ['kept', 'taken', 'ended elsewhere', 'ended with the same counts'].map((id) => newJob(id)),
+    );
+    const { entries } = await direct.claim(session('a'), 4);
+    const lost = entries.slice(1, 3).map((entry) => settlementOf(entry, lose(entry.job!, 5, 'a')));
+    const returned = settlementOf(entries[3]!, release(entries[3]!.job!));
+    expect(await direct.settle('q', [...lost, returned])).toEqual([true, true, true]);
+    const again = await direct.claim(session('b'), 3);
+    const others = again.entries.filter(({ job }) => job!.id.startsWith('ended'));
+    const ends = others.map((other) => settlementOf(other, finish(other.job!)));
+    expect(await direct.settle('q', ends)).toEqual([true, true]);
 
-    const isApplied = async () => (await direct.count('q')).done === 2;
+    const isApplied = async () => (await direct.count('q')).done === 3;
     line.onReply = async () => {
       if (!(await isApplied())) return true;
       line.onReply = () => true;
@@ -60,7 +67,29 @@ describe.each([
       return false;
     };
     const settlements = entries.map((entry) => settlementOf(entry, finish(entry.job!)));
-    expect(await cuttable.settle('q', settlements)).toEqual([true, false, false]);
-    expect(await direct.count('q')).toMatchObject({ done: 2, active: 1 });
+    expect(await cuttable.settle('q', settlements)).toEqual([true, false, false, false]);
+    expect(await direct.count('q')).toMatchObject({ done: 3, active: 1 });
+  });
+
+  it('stays refused if its claim was undone and the same worker has run the job again', async () => {
+    const { direct, cuttable, line } = await openTwice(await open());
+    const session = { queue: 'q', worker: 'a', lease: 60_000 };
+    await direct.join('q', 'a', { lease: 60_000, info: '{}' });
+    await direct.add('q', [newJob('first'), newJob('twice')]);
+    const { entries } = await direct.claim(session, 2);
+    const [first, twice] = entries as [Entry, Entry];
+    expect(await direct.settle('q', [settlementOf(twice, release(twice.job!))])).toEqual([true]);
+    const claimed = direct.now();
+    await until('the clock to move on', () => direct.now() > claimed + 1);
+    const [again] = (await direct.claim(session, 1)).entries as [Entry];
+    expect(await direct.settle('q', [settlementOf(again, finish(again.job!))])).toEqual([true]);
+    line.onReply = async () => {
+      if ((await direct.count('q')).done < 2) return true;
+      line.onReply = () => true;
+      line.cut();
+      return false;
+    };
+    const ends = [first, twice].map((entry) => settlementOf(entry, finish(entry.job!)));
+    expect(await cuttable.settle('q', ends)).toEqual([true, false]);
   });
 });

@@ -206,7 +206,10 @@ export function fromEntry({ lease, job, task }: Entry): pb.Entry {
 }
 
 export function toEntry({ lease, kind }: pb.Entry): Entry {
-  if (kind.case === 'job') return { lease: toLease(lease), job: toJob(kind.value) };
+  if (kind.case === 'job') {
+    const job = toJob(kind.value);
+    return { lease: { ...toLease(lease), at: job.startedAt }, job };
+  }
   return { lease: toLease(lease), task: kind.value ?? new Uint8Array(0) };
 }
 

@@ -173,7 +173,7 @@ export function testWorkers(bench: Bench): void {
       bench.now += 300;
       const { lost } = await store.sweep(queue, SWEEP);
       expect(lost.map((entry) => [entry.job!.id, entry.why])).toEqual([['a', 'reservation']]);
-      expect(lost[0]!.lease).toEqual(a!.lease);
+      expect(a!.lease).toMatchObject(lost[0]!.lease);
       await store.settle(queue, [settlementOf(a!, finish(a!.job!))]);
       bench.now += 300;
       expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);

@@ -36,7 +36,7 @@ function readEntry(queue: string, worker: string, now: number, own: string, row:
     spec: decodeSpec((row.spec as string | null) ?? ''),
   };
   if (row.ran !== null) job.runAt = Number(row.ran);
-  return { lease: { worker, token, id: job.id }, job };
+  return { lease: { worker, token, id: job.id, at: now }, job };
 }
 
 /** An entry of a dead worker or an ended reservation. */

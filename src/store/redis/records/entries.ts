@@ -62,7 +62,7 @@ function readJobs(
     job.startedAt = now;
     job.worker = worker;
     job.token = `${job.attempt}${claim}`;
-    entries.push({ lease: { worker, token: job.token, id }, job });
+    entries.push({ lease: { worker, token: job.token, id, at: now }, job });
   });
   return entries;
 }
