@@ -20,7 +20,7 @@ const SQL = new URL('./sql/', import.meta.url);
 export const STORE_LAYOUT: Layout = {
   what: 'store',
   formatTable: 'crore_format',
-  steps: [['tables.sql'], ['tables/incoming.sql'], ['tables/flows.sql', 'tables/rings.sql'], []].map((files) =>
+  steps: [['tables.sql'], ['tables/incoming.sql'], ['tables/flows.sql', 'tables/rings.sql'], [], []].map((files) =>
     files.map((name) => new URL(name, SQL)),
   ),
   functions: storeFunctions,

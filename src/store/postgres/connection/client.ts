@@ -1,6 +1,6 @@
 import postgres, { type Sql } from 'postgres';
 import { CroreError } from '../../../errors.js';
-import { type Arg, JsonArg, readFlags, storable } from './arguments.js';
+import { type Arg, JsonArg, readFlags, storable, TextList } from './arguments.js';
 import { CONCERNS_OTHERS, codeOf, firstLine, isConflict, isConnectionFailure, translate } from './failure.js';
 import type { DriverOptions } from './options.js';
 
@@ -33,6 +33,12 @@ class ConnectionLost extends Error {
     readonly sent: boolean,
   ) {
     super(firstLine(reason.message));
+  }
+}
+
+class TooLate extends Error {
+  constructor(ms: number) {
+    super(`no answer within ${ms} ms`);
   }
 }
 
@@ -110,7 +116,7 @@ export class PostgresClient {
   async script(text: string): Promise<void> {
     for (let conflicts = 0; ; conflicts++) {
       try {
-        await bounded(this.#sql.unsafe(text).simple(), Math.max(this.timeout, 60_000), late(this.timeout));
+        await bounded(this.#sql.unsafe(text).simple(), Math.max(this.timeout, 60_000), () => new TooLate(this.timeout));
         return;
       } catch (error) {
         if (!isConflict(error) || conflicts >= MOST_CONFLICTS) throw translate(error, this.shown);
@@ -124,10 +130,11 @@ export class PostgresClient {
   }
 
   #textOf(what: string, name: string, args: readonly Arg[]): string {
-    const key = `${what}${name}`;
+    // What is usually a list of texts is another kind of argument if it cannot be one.
+    const key = args.reduce<string>((known, arg, i) => (arg instanceof TextList ? `${known} ${i}` : known), what + name);
     let text = this.#texts.get(key);
     if (text === undefined) {
-      const list = args.map((arg, i) => (arg instanceof JsonArg ? `$${i + 1}::text::jsonb` : `$${i + 1}`)).join(', ');
+      const list = args.map((arg, i) => expressionOf(arg, `$${i + 1}`)).join(', ');
       text = this.names.fill(
         DURABLE.has(name)
           ? `call crore.durable_${name}(null, ${list})`
@@ -180,13 +187,13 @@ export class PostgresClient {
   async #send(text: string, values: Value[], ms: number, within: number): Promise<{ rows: Row[]; pid?: number }> {
     const sql = this.#sql;
     const query = sql.unsafe(text, values as never[], { prepare: this.prepare }) as unknown as Sent;
-    const tooLate = late(within);
     try {
-      const rows = await bounded(query, ms, tooLate);
+      const rows = await bounded(query, ms, () => new TooLate(within));
       return { rows, pid: query.state?.pid };
     } catch (error) {
-      if (error === tooLate) this.#replace(sql);
-      if (error !== tooLate && !isConnectionFailure(error)) throw error;
+      const isLate = error instanceof TooLate;
+      if (isLate) this.#replace(sql);
+      if (!isLate && !isConnectionFailure(error)) throw error;
       throw new ConnectionLost(error as Error, query.state !== undefined && query.state !== null);
     }
   }
@@ -217,23 +224,25 @@ export class PostgresClient {
   }
 }
 
-function late(ms: number): Error {
-  return new Error(`no answer within ${ms} ms`);
+function expressionOf(arg: Arg, parameter: string): string {
+  if (arg instanceof JsonArg) return `${parameter}::text::jsonb`;
+  return arg instanceof TextList ? TextList.of(parameter) : parameter;
 }
 
 type Value = string | number | boolean | null | Buffer;
 
 function plain(arg: Arg): Value {
-  if (arg instanceof JsonArg) return arg.text;
+  if (arg instanceof JsonArg || arg instanceof TextList) return arg.text;
   if (typeof arg === 'string') return storable(arg);
   if (arg instanceof Uint8Array)
     return Buffer.isBuffer(arg) ? arg : Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength);
   return arg;
 }
 
-function bounded<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
+/** The error is made when it is needed: one with its stack takes 40 µs. */
+function bounded<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(late), ms);
+    const timer = setTimeout(() => reject(late()), ms);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -1,6 +1,6 @@
 import type { Body, Need, NewJob, Spec } from '../../../job/job.js';
 import { DEFAULT_SPEC, encodeSpec } from '../../../job/spec.js';
-import { type JsonArg, json, texts } from '../connection/arguments.js';
+import { type Arg, json, textList } from '../connection/arguments.js';
 
 /** New jobs in the form that the functions of the database take: see sql/jobs/add.sql. */
 
@@ -88,7 +88,7 @@ export function arePlain(jobs: readonly NewJob[]): boolean {
 }
 
 /** The arguments of `add_plain`, if there is nothing special about the jobs: see sql/jobs/add.sql. */
-export function plainArguments(jobs: readonly NewJob[]): (string | null | JsonArg)[] | undefined {
+export function plainArguments(jobs: readonly NewJob[]): Arg[] | undefined {
   const [{ spec: first }] = jobs as [NewJob];
   const written = encodeSpec(first);
   for (const { payload, priority, at, delay, spec } of jobs) {
@@ -98,8 +98,8 @@ export function plainArguments(jobs: readonly NewJob[]): (string | null | JsonAr
   }
   if (!arePlain(jobs)) return undefined;
   return [
-    texts(jobs.map(({ id }) => id)),
-    texts(jobs.map(({ payload }) => payload as string)),
+    textList(jobs.map(({ id }) => id)),
+    textList(jobs.map(({ payload }) => payload as string)),
     written || null,
     json(traitsOf(first) ?? null),
   ];

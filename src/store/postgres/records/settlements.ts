@@ -2,7 +2,7 @@ import { writeChildren } from '../../../job/children.js';
 import { storedError } from '../../../job/reported-error.js';
 import type { Outcome } from '../../../job/transitions.js';
 import type { EventType, Settlement } from '../../store.js';
-import { numbers, texts } from '../connection/arguments.js';
+import { type Arg, numbers, textList } from '../connection/arguments.js';
 import { traitsOf, writeJob } from './new-jobs.js';
 import { splitToken } from './tokens.js';
 
@@ -25,7 +25,7 @@ export function writeSettlement({ lease, outcome, spec, record, attempt }: Settl
 }
 
 /** The arguments of `done`, if all are jobs that are done and need nothing else: see sql/jobs/done.sql. */
-export function doneArguments(settlements: readonly Settlement[]): (string | boolean | null)[] | undefined {
+export function doneArguments(settlements: readonly Settlement[]): Arg[] | undefined {
   const results: (string | undefined)[] = [];
   for (const { lease, outcome, spec } of settlements) {
     if (outcome.to !== 'done' || lease.id === undefined || spec.unique || spec.batchPolicy !== undefined)
@@ -38,23 +38,23 @@ export function doneArguments(settlements: readonly Settlement[]): (string | boo
   const tokens = settlements.map(({ lease }) => splitToken(lease.token));
   return [
     numbers(tokens.map(({ n }) => n)),
-    texts(tokens.map(({ own }) => own)),
+    textList(tokens.map(({ own }) => own)),
     numbers(tokens.map(({ attempt }) => attempt)),
-    texts(settlements.map(({ lease }) => lease.id)),
-    texts(results),
-    settlements.some(({ attempt }) => attempt !== undefined) ? texts(settlements.map(({ attempt }) => attempt)) : null,
+    textList(settlements.map(({ lease }) => lease.id)),
+    textList(results),
+    settlements.some(({ attempt }) => attempt !== undefined) ? textList(settlements.map(({ attempt }) => attempt)) : null,
     settlements.some(({ spec: { keep } }) => keep.done.ms <= 0 || keep.done.count <= 0),
   ];
 }
 
 /** The arguments of `done_tasks`, if all are raw tasks that are done. */
-export function doneTaskArguments(settlements: readonly Settlement[]): string[] | undefined {
+export function doneTaskArguments(settlements: readonly Settlement[]): Arg[] | undefined {
   const isDone = ({ lease, outcome, record }: Settlement) =>
     outcome.to === 'done' && lease.id === undefined && record === undefined;
   if (!settlements.every(isDone)) return undefined;
   const tokens = settlements.map(({ lease }) => splitToken(lease.token));
   if (new Set(tokens.map(({ n }) => n)).size < tokens.length) return undefined;
-  return [numbers(tokens.map(({ n }) => n)), texts(tokens.map(({ own }) => own))];
+  return [numbers(tokens.map(({ n }) => n)), textList(tokens.map(({ own }) => own))];
 }
 
 function details(outcome: Outcome): object {

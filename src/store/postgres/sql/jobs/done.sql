@@ -37,6 +37,33 @@ create function crore.is_forgotten(p_traits jsonb) returns boolean language sql 
   select p_traits is not null and crore.keep_count(p_traits, 4) * crore.keep_ms(p_traits, 4) = 0 and not p_traits ? 'window'
 $$;
 
+-- The jobs of a lease from one number to another are done, and no others in between: ends them by one scan, if they have the same options. `p_ids` and
+-- `p_results` are in the order of the numbers. Returns false, and changes nothing, if that is not so; `kept` is how long they are kept, 0 if not at all, and `most` how many.
+create function crore.done_range(
+  p_queue int, p_now bigint, p_jobs bigint[], p_ids text[], p_results text[], p_ran text, out ended boolean, out kept bigint, out most bigint
+) language plpgsql as $$
+declare
+  v_traits jsonb := (select r.traits from crore.records r where r.queue = p_queue and r.n >= p_jobs[1] and r.n <= p_jobs[1] order by r.n limit 1);
+  f record;
+begin
+  ended := false;
+  if v_traits ? 'window' then return; end if;
+  select array_agg(r.n) as jobs, array_agg(r.id) as ids, array_agg(r.size) as sizes, array_agg(r.ctid) as places,
+      bool_and(r.traits is not distinct from v_traits) as alike
+    into f from (select d.n, d.id::text, d.size, d.ctid, d.traits from crore.records d
+      where d.queue = p_queue and d.n >= p_jobs[1] and d.n <= p_jobs[cardinality(p_jobs)] order by d.n limit cardinality(p_jobs) + 1) r;
+  if not f.alike or f.jobs is distinct from p_jobs or f.ids is distinct from p_ids then return; end if;
+  ended := true;
+  kept := case when crore.is_forgotten(v_traits) then 0 else crore.keep_ms(v_traits, 4) end;
+  most := crore.keep_count(v_traits, 4);
+  if kept = 0 then
+    delete from crore.records where ctid = any(f.places);
+  else
+    insert into crore.jobs (n, queue, state, seq, attempt, size, at, until, ran, outcome)
+      select u.n, p_queue, 4, u.n, 1, u.size, p_now, p_now + kept, p_ran, u.result from unnest(f.jobs, f.sizes, p_results) u(n, size, result);
+  end if;
+end $$;
+
 -- Those that have no row: see lib/leases.sql. Returns which they are, null if all.
 create function crore.done_leases(
   p_queue int, p_now bigint, p_jobs bigint[], p_tokens text[], p_ids text[], p_results text[], p_forget boolean
@@ -52,17 +79,28 @@ declare
   v_longest bigint := 0;
   v_count bigint := 0;
   c crore.counters := crore.counts(p_queue);
+  v_together boolean;
   l record;
 begin
   if c.awaited > 0 or (select q.breaker is not null or q.watched > p_now or q.limits is not null from crore.queues q where q.n = p_queue) then
     return v_applied;
   end if;
-  for l in select h.first, h.split, h.at || ' ' || h.worker as ran, u.token, u.count from (
-        select t.token, min(t.n) as low, max(t.n) as high, count(*) from unnest(p_jobs, p_tokens) t(n, token) where t.n < crore.first_row() group by t.token) u
+  for l in select h.first, h.split, h.at || ' ' || h.worker as ran, u.token, u.count, u.left_end, u.right_end from (
+        select t.token, min(t.n) as low, max(t.n) as high, count(*), min(t.place)::int as left_end, max(t.place)::int as right_end
+          from unnest(p_jobs, p_tokens) with ordinality t(n, token, place) where t.n < crore.first_row() group by t.token) u
       cross join lateral crore.lease_of(p_queue, u.low) h where h.token = u.token and u.high <= h.last loop
     v_gone := '{}';
     v_kept := '{}';
-    if p_forget then
+    v_together := false;
+    if not l.split and l.count > 1 and l.right_end - l.left_end + 1 = l.count then
+      select r.ended, r.kept, r.most into v_together, v_ms, v_most from crore.done_range(p_queue, p_now, p_jobs[l.left_end:l.right_end],
+        p_ids[l.left_end:l.right_end], p_results[l.left_end:l.right_end], l.ran) r;
+    end if;
+    if v_together then
+      v_least := v_ms;
+      v_gone := array(select generate_series(l.left_end, l.right_end));
+      if v_ms > 0 then v_kept := v_gone; end if;
+    elsif p_forget then
       with picked as materialized (
         select r.ctid, g.place from unnest(p_jobs, p_tokens, p_ids) with ordinality g(n, token, id, place)
           cross join lateral (select d.ctid, d.id, d.traits from crore.records d where d.queue = p_queue and d.n >= g.n and d.n <= g.n order by d.n limit 1) r
@@ -71,7 +109,7 @@ begin
         delete from crore.records where ctid = any(array(select ctid from picked))
       ) select coalesce(array_agg(place), '{}') into v_gone from picked;
     end if;
-    if cardinality(v_gone) < l.count then
+    if not v_together and cardinality(v_gone) < l.count then
       with picked as materialized (
         select r.n, r.size, g.result, g.place, crore.keep_ms(r.traits, 4) as ms, crore.keep_count(r.traits, 4) as most
           from unnest(p_jobs, p_tokens, p_ids, p_results) with ordinality g(n, token, id, result, place)
@@ -83,7 +121,7 @@ begin
           select n, p_queue, 4, n, 1, size, p_now, p_now + ms, l.ran, result from picked
       ) select coalesce(array_agg(place), '{}'), min(ms), max(ms), max(most) into v_kept, v_least, v_ms, v_most from picked;
     end if;
-    v_gone := v_gone || v_kept;
+    if not v_together then v_gone := v_gone || v_kept; end if;
     continue when cardinality(v_gone) = 0;
     v_places := v_places || v_gone;
     if cardinality(v_kept) > 0 then
