@@ -1,7 +1,23 @@
 // Lines: what a job costs as one thing grows, one panel for each thing, both scales logarithmic.
 const THEMES = {
-  light: { back: '#ffffff', text: '#1f2328', faint: '#656d76', grid: '#d1d9e0', redis: '#cf222e', sqlite: '#0969da' },
-  dark: { back: '#0d1117', text: '#e6edf3', faint: '#8d96a0', grid: '#30363d', redis: '#f85149', sqlite: '#58a6ff' },
+  light: {
+    back: '#ffffff',
+    text: '#1f2328',
+    faint: '#656d76',
+    grid: '#d1d9e0',
+    redis: '#cf222e',
+    sqlite: '#0969da',
+    postgres: '#1a7f37',
+  },
+  dark: {
+    back: '#0d1117',
+    text: '#e6edf3',
+    faint: '#8d96a0',
+    grid: '#30363d',
+    redis: '#f85149',
+    sqlite: '#58a6ff',
+    postgres: '#3fb950',
+  },
 };
 const TITLES = {
   backlog: 'jobs waiting',
@@ -33,7 +49,12 @@ export function growthPicture(lines, theme) {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${title}" font-family="system-ui, sans-serif" font-size="11">`,
     `<rect width="${width}" height="${height}" fill="${colours.back}"/>`,
     text(16, 24, title, colours.text, 'font-size="15" font-weight="600"'),
-    text(16, 42, 'µs from add to its end, process and server together; red: Redis, blue: SQLite', colours.faint),
+    text(
+      16,
+      42,
+      'µs from add to its end, process and server together; red: Redis, blue: SQLite, green: PostgreSQL',
+      colours.faint,
+    ),
     ...panels,
     '</svg>\n',
   ].join('\n');
