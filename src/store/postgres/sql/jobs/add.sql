@@ -60,7 +60,7 @@ declare
 begin
   if v_mode = 'keep' or p_id = p_job->>'id' then return 'duplicate'; end if;
   perform crore.make_rows(p_queue, array[p_id]);
-  select k.* into j from crore.jobs k join crore.records r using (n, queue) where r.queue = p_queue and r.id = p_id and k.state < 3;
+  select k.* into j from crore.record_named(p_queue, p_id) r cross join lateral crore.row_at(r.n) k where k.state < 3;
   if not found then return 'duplicate'; end if;
   if v_mode = 'replace' then perform crore.replace_payload(p_queue, j.n, p_job); end if;
   -- A job that is already due is not delayed again, even if no sweep or claim has promoted it yet.
@@ -78,7 +78,8 @@ declare
   v_size int := (p_new->>'size')::int;
 begin
   perform crore.bump(p_queue, bytes => v_size - (select size from crore.jobs where n = p_job));
-  update crore.records set body = p_new->>'body', bytes = decode(p_new->>'bytes', 'base64'), size = v_size where queue = p_queue and n = p_job;
+  update crore.records set body = p_new->>'body', bytes = decode(p_new->>'bytes', 'base64'), size = v_size
+    where ctid = any(crore.places(p_queue, array[p_job]));
   update crore.jobs set size = v_size where n = p_job;
 end $$;
 
@@ -180,8 +181,8 @@ begin
   perform crore.bump(p_queue, scheduled => s.later, ready => s.ready, bytes => s.bytes, placed => true, due => coalesce(s.first, 0));
   if s.ready > s.fresh then
     perform crore.list_job(p_queue, l.priority, null, l.seq) from (select j.priority, min(k.seq) as seq
-      from jsonb_to_recordset(p_jobs) as j(id text, priority int, "group" text) join crore.records r on r.queue = p_queue and r.id = j.id
-      join crore.jobs k on k.n = r.n where j."group" is null and k.state = 2 group by j.priority) l;
+      from jsonb_to_recordset(p_jobs) as j(id text, priority int, "group" text) cross join lateral crore.record_named(p_queue, j.id) r
+      cross join lateral crore.row_at(r.n) k where j."group" is null and k.state = 2 group by j.priority) l;
   end if;
   if v_watched then
     insert into crore.events (queue, type, id, at, info) select p_queue, 'added', j.value->>'id', p_now, ''

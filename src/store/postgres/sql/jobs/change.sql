@@ -1,8 +1,10 @@
 -- Changes to jobs by their ids, without a token.
 
-create function crore.numbers_of(p_name text, p_ids text[]) returns bigint[] language sql as $$
-  select array(select crore.found((select n from crore.queues where name = p_name), p_ids))
-$$;
+create function crore.numbers_of(p_name text, p_ids text[]) returns bigint[] language plpgsql as $$
+begin
+  perform crore.set_up();
+  return array(select crore.found((select n from crore.queues where name = p_name), p_ids));
+end $$;
 
 -- cancel. p_line: a line of the history, if a person did it.
 create function crore.cancel(p_now bigint, p_cross boolean, p_name text, p_ids text[], p_line text) returns boolean[] language plpgsql as $$
@@ -22,7 +24,7 @@ begin
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
   perform crore.make_rows(v_queue, p_ids);
   foreach v_id in array p_ids loop
-    select k.*, r.traits into j from crore.jobs k join crore.records r using (n, queue) where r.queue = v_queue and r.id = v_id and k.state < 4;
+    select k.*, r.traits into j from crore.record_named(v_queue, v_id) r cross join lateral crore.row_at(r.n) k where k.state < 4;
     v_applied := v_applied || found;
     continue when not found;
     perform crore.bump_state(v_queue, j.state, -1);
@@ -69,8 +71,8 @@ begin
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
   perform crore.split_leases_of(v_queue, p_ids);
   foreach v_id in array p_ids loop
-    select k.*, r.traits into j from crore.jobs k join crore.records r using (n, queue)
-      where r.queue = v_queue and r.id = v_id and (k.state = 3 or (k.state in (1, 2) and k.attempt > 0 and left(coalesce(k.outcome, ''), 1) <> chr(1)));
+    select k.*, r.traits into j from crore.record_named(v_queue, v_id) r cross join lateral crore.row_at(r.n) k
+      where (k.state = 3 or (k.state in (1, 2) and k.attempt > 0 and left(coalesce(k.outcome, ''), 1) <> chr(1)));
     v_applied := v_applied || found;
     continue when not found;
     perform crore.bump_state(v_queue, j.state, -1);
@@ -106,8 +108,8 @@ declare
 begin
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
   foreach v_id in array p_ids loop
-    select k.* into j from crore.jobs k join crore.records r using (n, queue)
-      where r.queue = v_queue and r.id = v_id and k.state > 3 and k.until < crore.hidden() and k.state = any(p_from);
+    select k.* into j from crore.record_named(v_queue, v_id) r cross join lateral crore.row_at(r.n) k
+      where k.state > 3 and k.until < crore.hidden() and k.state = any(p_from);
     v_applied := v_applied || found;
     continue when not found;
     update crore.jobs set state = 2, attempt = 0, crashes = 0, at = null, until = null, outcome = null, outcome_bytes = null, ran = v_now,
@@ -153,7 +155,7 @@ declare
 begin
   if v_queue is null then return null; end if;
   perform crore.make_rows(v_queue, array[p_id]);
-  select k.* into j from crore.jobs k join crore.records r using (n, queue) where r.queue = v_queue and r.id = p_id;
+  select k.* into j from crore.record_named(v_queue, p_id) r cross join lateral crore.row_at(r.n) k;
   if not found then return null; end if;
   if j.state > 2 then return j.state; end if;
   if p_payload is not null then perform crore.replace_payload(v_queue, j.n, p_payload); end if;
@@ -189,8 +191,8 @@ declare
 begin
   if p_id is null then return exists (select 1 from crore.tasks where n = p_job and queue = v_queue and token = p_token); end if;
   perform crore.split_leases(v_queue, array[p_job]);
-  perform 1 from crore.jobs j join crore.records r using (n, queue)
-    where j.n = p_job and j.queue = v_queue and j.token = p_token and j.attempt = p_leased and r.id = p_id;
+  perform 1 from crore.row_at(p_job) j cross join lateral crore.record_at(v_queue, j.n) r
+    where j.queue = v_queue and j.token = p_token and j.attempt = p_leased and r.id = p_id;
   if not found then return false; end if;
   if p_progress is not null then
     perform crore.event(v_queue, v_now, 'progress', p_id, p_progress);
@@ -212,8 +214,8 @@ declare
   v_queue int := crore.enter(p_name);
   b record;
 begin
-  select j.n, j.state, o.open into b from crore.records r join crore.jobs j using (n, queue) join crore.batches o using (n)
-    where r.queue = v_queue and r.id = p_id;
+  select j.n, j.state, o.open into b from crore.record_named(v_queue, p_id) r cross join lateral crore.row_at(r.n) j
+    join crore.batches o on o.n = j.n;
   if not found then return null; end if;
   if not b.open or b.state <> 0 then return b.state; end if;
   update crore.batches set open = false where n = b.n;

@@ -23,7 +23,7 @@ begin
   -- A claim that a crash of the server undoes was not made: its jobs wait again. So it does not wait for the disk.
   perform set_config('synchronous_commit', 'off', true);
   select k.paused or k.limits is not null or k.breaker is not null or k.watched > v_now or exists (select 1 from crore.groups g where g.queue = k.n) as special,
-      s.deadline + case when p_now is null then p_lease / 16 else 0 end >= v_now + p_lease as alive
+      s.deadline is not null as alive, s.deadline + case when p_now is null then p_lease / 16 else 0 end >= v_now + p_lease as renewed
     into q from crore.queues k left join crore.sessions s on s.queue = k.n and s.worker = p_worker and s.deadline >= 0 where k.n = v_queue;
   c := crore.counts(v_queue);
   -- The common cases are fresh jobs only, raw tasks only, and nothing at all.
@@ -32,6 +32,7 @@ begin
     return query select * from crore.claim_any(p_now, v_queue, v_now, p_worker, p_lease, p_want, p_nonce);
     return;
   end if;
+  if not q.renewed then perform crore.renew_session(p_now, v_queue, p_worker, p_lease); end if;
   v_token := c.claims || '.' || p_nonce;
   if c.tasks > 0 then
     v_tasks := crore.take_tasks(v_queue, p_worker, v_token, p_want);
@@ -138,7 +139,7 @@ begin
   return query select null, null::boolean, null::bigint, null::bigint, null, e.n, e.id, e.priority, e.attempt, e.crashes, e.created, e.ran, e.spec,
       e.body, e.bytes, e.task from (
     select u.place, j.n, r.id, j.priority, j.attempt, j.crashes, r.created, j.ran, r.spec, r.body, r.bytes, null::bytea as task
-      from unnest(t.jobs, t.job_places) u(n, place) join crore.jobs j on j.n = u.n join crore.records r on r.queue = v_queue and r.n = u.n
+      from unnest(t.jobs, t.job_places) u(n, place) cross join lateral crore.row_at(u.n) j cross join lateral crore.record_at(v_queue, u.n) r
     union all
     select u.place, k.n, null, null, null, null, null, null, null, null, null, k.body
       from unnest(t.tasks, t.task_places) u(n, place) join crore.tasks k on k.n = u.n
@@ -162,7 +163,7 @@ begin
     with taken as (
       insert into crore.jobs (n, queue, state, seq, attempt, size, at, worker, token)
       select r.n, p_queue, 3, r.n, 1, r.size, p_now, p_worker, p_token from unnest(v_fresh) u(n)
-        cross join lateral (select d.n, d.size from crore.records d where d.queue = p_queue and d.n >= u.n and d.n <= u.n order by d.n limit 1) r returning size
+        cross join lateral crore.record_at(p_queue, u.n) r returning size
     ) select sum(size) into v_more from taken;
     c.head := (select max(n) from unnest(v_fresh) n) + 1;
     c.fresh := c.fresh - cardinality(v_fresh);
@@ -172,7 +173,7 @@ begin
   perform crore.free_waiting_keys(p_queue, p_jobs);
   if (select watched > p_now from crore.queues where n = p_queue) then
     insert into crore.events (queue, type, id, at, info) select p_queue, 'started', r.id, p_now, j.attempt
-      from unnest(p_jobs) with ordinality u(n, place) join crore.jobs j on j.n = u.n join crore.records r on r.queue = p_queue and r.n = u.n order by u.place;
+      from unnest(p_jobs) with ordinality u(n, place) cross join lateral crore.row_at(u.n) j cross join lateral crore.record_at(p_queue, u.n) r order by u.place;
     perform crore.signal(p_queue, 'e');
   end if;
 end $$;
@@ -180,6 +181,6 @@ end $$;
 -- Frees the unique keys of jobs that hold them only while they wait.
 create function crore.free_waiting_keys(p_queue int, p_jobs bigint[]) returns void language sql as $$
   delete from crore.keys k using unnest(p_jobs) u(n)
-    cross join lateral (select d.id, d.traits from crore.records d where d.queue = p_queue and d.n >= u.n and d.n <= u.n order by d.n limit 1) r
+    cross join lateral crore.record_at(p_queue, u.n) r
     where r.traits->>'scope' = 'waiting' and k.queue = p_queue and k.key = r.traits->>'key' and k.id = r.id
 $$;

@@ -43,7 +43,7 @@ create function crore.done_range(
   p_queue int, p_now bigint, p_jobs bigint[], p_ids text[], p_results text[], p_ran text, out ended boolean, out kept bigint, out most bigint
 ) language plpgsql as $$
 declare
-  v_traits jsonb := (select r.traits from crore.records r where r.queue = p_queue and r.n >= p_jobs[1] and r.n <= p_jobs[1] order by r.n limit 1);
+  v_traits jsonb := (select r.traits from crore.record_at(p_queue, p_jobs[1]) r);
   f record;
 begin
   ended := false;
@@ -113,7 +113,7 @@ begin
       with picked as materialized (
         select r.n, r.size, g.result, g.place, crore.keep_ms(r.traits, 4) as ms, crore.keep_count(r.traits, 4) as most
           from unnest(p_jobs, p_tokens, p_ids, p_results) with ordinality g(n, token, id, result, place)
-          cross join lateral (select d.n, d.id, d.size, d.traits from crore.records d where d.queue = p_queue and d.n >= g.n and d.n <= g.n order by d.n limit 1) r
+          cross join lateral crore.record_at(p_queue, g.n) r
           where g.token = l.token and r.id = g.id and (r.traits is null or not r.traits ? 'window' and crore.keep_ms(r.traits, 4) > 0 and crore.keep_count(r.traits, 4) > 0)
             and (not l.split or not exists (select 1 from crore.jobs j where j.n = g.n))
       ), kept as (
@@ -176,8 +176,8 @@ begin
     from (select g.place, j.n, r.id, g.result, j.grp, j.linked, r.traits ? 'window' as special,
         crore.keep_count(r.traits, 4) as count, case when crore.keep_count(r.traits, 4) > 0 then crore.keep_ms(r.traits, 4) else 0 end as keep
       from unnest(p_jobs, p_tokens, p_attempts, p_ids, p_results) with ordinality g(n, token, attempt, id, result, place)
-      join crore.jobs j on j.n = g.n and j.queue = p_queue and j.token = g.token and j.attempt = g.attempt
-      join crore.records r on r.queue = p_queue and r.n = j.n and r.id = g.id) f;
+      cross join lateral crore.row_at(g.n) j cross join lateral crore.record_at(p_queue, j.n) r
+      where j.queue = p_queue and j.token = g.token and j.attempt = g.attempt and r.id = g.id) f;
   if v_jobs is null then return v_applied; end if;
   select k.breaker is not null as breaker, k.limits is not null as limits, k.watched > p_now as watched into q from crore.queues k where k.n = p_queue;
   c := crore.counts(p_queue);
@@ -196,11 +196,12 @@ begin
   if v_kept + cardinality(v_needed) > 0 then
     update crore.jobs j set state = 4, ran = j.at || ' ' || j.worker, at = p_now, worker = null, token = null, outcome = u.result,
         until = case when u.keep > 0 then p_now + u.keep else crore.hidden() end
-      from unnest(v_jobs, v_results, v_keeps) u(n, result, keep) where j.n = u.n and (u.keep > 0 or u.n = any(v_needed));
+      from unnest(v_jobs, v_results, v_keeps, crore.row_places(v_jobs)) u(n, result, keep, place)
+      where j.ctid = u.place and (u.keep > 0 or u.n = any(v_needed));
   end if;
   if v_special then
     insert into crore.ended_ids (queue, id, until) select p_queue, d.id, p_now + (d.traits->>'window')::bigint
-      from unnest(v_jobs) u(n) join crore.records d on d.queue = p_queue and d.n = u.n and d.traits ? 'window' on conflict (queue, id) do update set until = excluded.until;
+      from unnest(v_jobs) u(n) cross join lateral crore.record_at(p_queue, u.n) d where d.traits ? 'window' on conflict (queue, id) do update set until = excluded.until;
   end if;
   if v_kept + cardinality(v_needed) < cardinality(v_jobs) then
     v_gone := case when v_kept + cardinality(v_needed) = 0 then v_jobs

@@ -12,7 +12,7 @@ begin
     or crore.has_children(p_job) or exists (select 1 from crore.batches where n = p_job) then
     return 'linked';
   end if;
-  if exists (select 1 from crore.records where queue = p_target and id = p_id)
+  if exists (select 1 from crore.found(p_target, array[p_id]))
     or exists (select 1 from crore.ended_ids where queue = p_target and id = p_id and until > p_now)
     or exists (select 1 from crore.keys where queue = p_target and key = p_traits->>'key' and (until = 0 or until > p_now)) then
     return 'taken';
@@ -27,7 +27,7 @@ declare
   v_later boolean;
   v_seq bigint;
 begin
-  select k.*, r.id, r.traits into j from crore.jobs k join crore.records r using (n, queue) where k.n = p_job;
+  select k.*, r.id, r.traits into j from crore.row_at(p_job) k cross join lateral crore.record_at(k.queue, k.n) r;
   v_later := j.state = 1 and j.at > p_now;
   perform crore.bump_state(p_source, j.state, -1);
   if j.state <> 5 then perform crore.bump(p_source, bytes => -j.size); end if;
@@ -37,7 +37,7 @@ begin
     ran = case when v_later then null else p_now end, until = null, seq = case when v_later then 0 else nextval('crore.backs') end,
     attempt = case when j.state = 5 then 0 else attempt end, crashes = case when j.state = 5 then 0 else crashes end,
     outcome = case when j.state = 5 then null else outcome end where n = p_job returning seq into v_seq;
-  update crore.records set queue = p_target where queue = p_source and n = p_job;
+  update crore.records set queue = p_target where ctid = any(crore.places(p_source, array[p_job]));
   update crore.needed set up_queue = p_target where up = p_job;
   perform crore.bump(p_target, scheduled => v_later::int, ready => (not v_later)::int, bytes => j.size, placed => true, due => j.at);
   if not v_later then perform crore.list_job(p_target, j.priority, j.grp, v_seq); end if;
@@ -68,8 +68,8 @@ begin
   select n into v_target from crore.queues where name = p_to;
   perform crore.make_rows(v_source, p_ids);
   foreach v_id in array p_ids loop
-    select k.n, k.state, r.spec, r.traits into j from crore.jobs k join crore.records r using (n, queue)
-      where r.queue = v_source and r.id = v_id and (k.until is null or k.until < crore.hidden());
+    select k.n, k.state, r.spec, r.traits into j from crore.record_named(v_source, v_id) r cross join lateral crore.row_at(r.n) k
+      where (k.until is null or k.until < crore.hidden());
     outcome := crore.move_refusal(j.n, j.state, v_id, j.spec, j.traits, v_target, v_now);
     if outcome is null then
       outcome := 'moved';

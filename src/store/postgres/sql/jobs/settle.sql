@@ -31,8 +31,8 @@ begin
   perform crore.split_leases(v_queue, v_jobs);
   for e in select * from jsonb_array_elements(p_list) loop
     if e ? 'id' then
-      select k.n, k.seq, k.size, k.grp, d.id, false as task into j from crore.jobs k join crore.records d using (n, queue)
-        where k.n = (e->>'n')::bigint and k.queue = v_queue and k.token = e->>'token' and k.attempt = (e->>'leased')::int and d.id = e->>'id';
+      select k.n, k.seq, k.size, k.grp, d.id, false as task into j
+        from crore.row_at((e->>'n')::bigint) k cross join lateral crore.record_at(v_queue, k.n) d where k.queue = v_queue and k.token = e->>'token' and k.attempt = (e->>'leased')::int and d.id = e->>'id';
     else
       select t.n, t.seq, length(t.body) as size, null::text as grp, null::text as id, true as task into j from crore.tasks t
         where t.n = (e->>'n')::bigint and t.queue = v_queue and t.token = e->>'token';

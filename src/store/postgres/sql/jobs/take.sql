@@ -11,7 +11,7 @@ begin
   if c.scheduled = 0 or c.due > p_now then return 0; end if;
   select array_agg(d.n order by d.at, r.id), min(d.at) into v_due, v_first
     from (select n, at from crore.jobs where queue = p_queue and state = 1 and at >= c.due and at <= p_now order by at, n limit 1000) d
-    join crore.records r on r.queue = p_queue and r.n = d.n;
+    cross join lateral crore.record_at(p_queue, d.n) r;
   v_first := coalesce(v_first, p_now + 1);
   if v_first > c.due then
     c.due := v_first;
@@ -19,11 +19,12 @@ begin
   end if;
   if v_due is null then return 0; end if;
   update crore.jobs j set state = 2, ran = j.at, at = null, seq = u.seq
-    from (select d.n, crore.new_place(p_queue, k.grp, d.n) as seq from unnest(v_due) d(n) join crore.jobs k on k.n = d.n) u where j.n = u.n;
+    from (select d.place, crore.new_place(p_queue, k.grp, d.n) as seq from unnest(v_due, crore.row_places(v_due)) d(n, place)
+      cross join lateral crore.row_at(d.n) k) u where j.ctid = u.place;
   perform crore.bump(p_queue, scheduled => -cardinality(v_due), ready => cardinality(v_due), placed => true);
   perform crore.list_job(p_queue, l.priority, null, l.seq) from (select k.priority, min(k.seq) as seq from unnest(v_due) d(n)
-    join crore.jobs k on k.n = d.n where k.grp is null group by k.priority) l;
-  for g in select k.n, k.grp from unnest(v_due) with ordinality d(n, place) join crore.jobs k on k.n = d.n where k.grp is not null order by d.place loop
+    cross join lateral crore.row_at(d.n) k where k.grp is null group by k.priority) l;
+  for g in select k.n, k.grp from unnest(v_due) with ordinality d(n, place) cross join lateral crore.row_at(d.n) k where k.grp is not null order by d.place loop
     perform crore.enter_group(p_queue, g.grp, p_now, 1, g.n);
   end loop;
   return cardinality(v_due);

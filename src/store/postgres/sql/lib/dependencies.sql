@@ -11,15 +11,14 @@ begin
   for v_job in select * from jsonb_array_elements(p_jobs) loop
     for v_need in select * from jsonb_array_elements(coalesce(v_job->'needs', '[]')) loop
       continue when v_need->>'queue' = p_name and v_need->>'id' = any(v_seen);
-      continue when exists (select 1 from crore.records r join crore.queues q on q.n = r.queue
-                            where q.name = v_need->>'queue' and r.id = v_need->>'id');
+      continue when exists (select 1 from crore.queues q cross join lateral crore.record_named(q.n, v_need->>'id') r where q.name = v_need->>'queue');
       raise exception using errcode = 'CR002',
         message = 'upstream job ''' || (v_need->>'id') || ''' of queue ''' || (v_need->>'queue') || ''' does not exist';
     end loop;
     v_seen := v_seen || (v_job->>'id');
     continue when not v_job ? 'batch';
-    select o.open and j.state = 0 as open into b from crore.batches o join crore.jobs j using (n) join crore.records r using (n, queue)
-      join crore.queues q on q.n = r.queue where q.name = v_job->'batch'->>'queue' and r.id = v_job->'batch'->>'id';
+    select o.open and j.state = 0 as open into b from crore.queues q cross join lateral crore.record_named(q.n, v_job->'batch'->>'id') r
+      cross join lateral crore.row_at(r.n) j join crore.batches o on o.n = j.n where q.name = v_job->'batch'->>'queue';
     if not found then
       raise exception using errcode = 'CR003',
         message = 'there is no batch ''' || (v_job->'batch'->>'id') || ''' in queue ''' || (v_job->'batch'->>'queue') || '''';
@@ -63,8 +62,7 @@ create function crore.join_batch(p_queue int, p_job bigint, p_batch jsonb) retur
 declare
   b record;
 begin
-  select r.n, r.queue into b from crore.records r join crore.queues q on q.n = r.queue
-    where q.name = p_batch->>'queue' and r.id = p_batch->>'id';
+  select r.n, r.queue into b from crore.queues q cross join lateral crore.record_named(q.n, p_batch->>'id') r where q.name = p_batch->>'queue';
   insert into crore.edges (up, down, policy, member, far) values (p_job, b.n, 'finished', true, b.queue <> p_queue);
   update crore.jobs set linked = true where n in (p_job, b.n) and not linked;
   update crore.batches set total = total + 1 where n = b.n;

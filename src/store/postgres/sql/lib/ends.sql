@@ -9,7 +9,7 @@ declare
   v_ms bigint;
   v_kept boolean;
 begin
-  select id, traits into r from crore.records where queue = p_queue and n = p_job;
+  select id, traits into r from crore.record_at(p_queue, p_job);
   perform crore.keep_awaited(p_queue, p_now, p_job, r.id);
   v_ms := crore.keep_ms(r.traits, p_state);
   v_kept := v_ms > 0 and crore.keep_count(r.traits, p_state) > 0;
@@ -100,7 +100,7 @@ declare
   r record;
 begin
   delete from crore.ended_ids where queue = p_queue and id = p_id;
-  select n, state, until into r from crore.records join crore.jobs using (n, queue) where queue = p_queue and id = p_id and state > 3;
+  select j.n, j.state, j.until into r from crore.record_named(p_queue, p_id) d cross join lateral crore.row_at(d.n) j where j.state > 3;
   if not found then return false; end if;
   perform crore.delete_job(r.n);
   delete from crore.needed where up = r.n;
@@ -162,11 +162,11 @@ declare
   j record;
 begin
   while i <= cardinality(p_jobs) loop
-    for r in select e.down, e.policy, e.member, d.queue from crore.edges e join crore.jobs k on k.n = e.down
-        join crore.records d on d.queue = k.queue and d.n = k.n where e.up = p_jobs[i] order by d.id loop
+    for r in select e.down, e.policy, e.member, d.queue from crore.edges e cross join lateral crore.row_at(e.down) k
+        cross join lateral crore.record_at(k.queue, k.n) d where e.up = p_jobs[i] order by d.id loop
       perform crore.reach(p_locked, r.queue);
       delete from crore.edges where up = p_jobs[i] and down = r.down;
-      select k.*, d.id, d.traits into j from crore.jobs k join crore.records d using (n, queue) where k.n = r.down;
+      select k.*, d.id, d.traits into j from crore.row_at(r.down) k cross join lateral crore.record_at(k.queue, k.n) d;
       continue when not found;
       v_anyway := r.member and crore.count_member(r.down, p_states[i]);
       continue when j.state <> 0;

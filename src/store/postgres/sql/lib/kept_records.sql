@@ -26,7 +26,7 @@ end $$;
 
 create function crore.delete_job(p_job bigint) returns void language plpgsql as $$
 begin
-  delete from crore.records r using crore.jobs j where j.n = p_job and r.queue = j.queue and r.n = j.n;
+  delete from crore.records where ctid = any(array(select p.place from crore.row_at(p_job) j cross join lateral unnest(crore.places(j.queue, array[p_job])) p(place)));
   delete from crore.jobs where n = p_job;
   delete from crore.notes where n = p_job;
   delete from crore.batches where n = p_job;

@@ -9,7 +9,7 @@ $$;
 create function crore.split_leases(p_queue int, p_jobs bigint[]) returns void language plpgsql as $$
 declare
   v_head bigint := (select case when fresh > 0 then head else crore.first_row() end from crore.counts(p_queue));
-  v_jobs bigint[] := array(select distinct r.n from unnest(p_jobs) u(n) join crore.records r on r.queue = p_queue and r.n = u.n
+  v_jobs bigint[] := array(select distinct r.n from unnest(p_jobs) u(n) cross join lateral crore.record_at(p_queue, u.n) r
     where u.n < least(v_head, crore.first_row()) and not exists (select 1 from crore.jobs j where j.n = u.n));
   r record;
 begin
@@ -17,7 +17,7 @@ begin
   for r in with made as (
       insert into crore.jobs (n, queue, state, seq, attempt, size, at, worker, token)
       select d.n, p_queue, 3, d.n, 1, d.size, l.at, l.worker, l.token from unnest(v_jobs) u(n)
-        cross join lateral crore.lease_of(p_queue, u.n) l join crore.records d on d.queue = p_queue and d.n = u.n
+        cross join lateral crore.lease_of(p_queue, u.n) l cross join lateral crore.record_at(p_queue, u.n) d
         returning token, n
     ) select m.token, count(*)::int as count, min(m.n) as n from made m group by m.token loop
     perform crore.shrink_lease(p_queue, (select first from crore.lease_of(p_queue, r.n)), r.count, true);
@@ -33,7 +33,8 @@ end $$;
 -- The same for all jobs of a worker.
 create function crore.split_leases_by(p_queue int, p_worker text) returns void language plpgsql as $$
 begin
-  perform crore.split_leases(p_queue, array(select r.n from crore.leases l join crore.records r on r.queue = l.queue and r.n between l.first and l.last
+  perform crore.split_leases(p_queue, array(select r.n from crore.leases l
+    cross join lateral (select d.n from crore.records d where d.queue = p_queue and d.n >= l.first and d.n <= l.last order by d.n) r
     where l.queue = p_queue and l.worker = p_worker));
 end $$;
 

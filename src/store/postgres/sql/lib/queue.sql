@@ -7,11 +7,13 @@ create function crore.time(p_now bigint) returns bigint language sql as $$
 $$;
 
 -- Settings for the rest of the transaction. Statements find few rows through indexes, however many there are: a plan that was made while the tables were
--- empty, or analyzed at such a moment, must not read whole tables later.
+-- empty, or analyzed at such a moment, must not read whole tables later. Without sorting, what is asked for in the order of an index is found through that index,
+-- and not through another one that seems to cost the same; what has to be sorted all the same seems to be expensive enough to be compiled, which would take longer than to run it.
 create function crore.set_up() returns void language plpgsql as $$
 begin
   perform set_config('lock_timeout', '20s', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
+    set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_sort', 'off', true),
+    set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true);
 end $$;
 
 create function crore.lock_queue(p_queue int) returns void language plpgsql as $$
@@ -28,7 +30,7 @@ begin
     select n into v_queue from (
       select n, set_config('lock_timeout', '20s', true), pg_advisory_xact_lock(:lock_class, n), set_config('enable_seqscan', 'off', true),
         set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-        set_config('plan_cache_mode', 'force_generic_plan', true) from crore.queues where name = p_name offset 0) q;
+        set_config('enable_sort', 'off', true), set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true) from crore.queues where name = p_name offset 0) q;
     if v_queue is null then return null; end if;
     perform 1 from crore.queues where n = v_queue;
     if found then return v_queue; end if;

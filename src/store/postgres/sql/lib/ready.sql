@@ -19,10 +19,30 @@ create function crore.found(p_queue int, p_ids text[]) returns setof bigint lang
     order by r.id limit 1) f
 $$;
 
+-- The same for a whole record, by the id or the number of its job, and for the row of a job. A join with the tables themselves may be turned around: when they are
+-- analyzed while nothing can be vacuumed, they seem to have many pages and few rows, and reading all of it once seems to be cheaper than a few look-ups.
+create function crore.record_named(p_queue int, p_id text) returns setof crore.records language sql stable as $$
+  select * from crore.records where queue = p_queue and id >= p_id and id <= p_id order by id limit 1
+$$;
+
+create function crore.record_at(p_queue int, p_job bigint) returns setof crore.records language sql stable as $$
+  select * from crore.records where queue = p_queue and n >= p_job and n <= p_job order by n limit 1
+$$;
+
+create function crore.row_at(p_job bigint) returns setof crore.jobs language sql stable as $$
+  select * from crore.jobs where n >= p_job and n <= p_job order by n limit 1
+$$;
+
 -- The places of records in their table by the numbers of their jobs, for the same reason. They are valid while the queue is locked.
 create function crore.places(p_queue int, p_jobs bigint[]) returns tid[] language sql stable as $$
-  select array(select f.ctid from unnest(p_jobs) i cross join lateral (select r.ctid from crore.records r where r.queue = p_queue and r.n >= i and r.n <= i
-    order by r.n limit 1) f)
+  select array(select f.ctid from unnest(p_jobs) with ordinality i(n, place) cross join lateral (select r.ctid from crore.records r
+    where r.queue = p_queue and r.n >= i.n and r.n <= i.n order by r.n limit 1) f order by i.place)
+$$;
+
+-- The same for the rows of jobs, all of which exist.
+create function crore.row_places(p_jobs bigint[]) returns tid[] language sql stable as $$
+  select array(select f.ctid from unnest(p_jobs) with ordinality i(n, place)
+    cross join lateral (select k.ctid from crore.jobs k where k.n >= i.n and k.n <= i.n order by k.n limit 1) f order by i.place)
 $$;
 
 -- Gives fresh jobs a row before something happens to them. To be called first by whatever finds jobs by their ids and changes them.
@@ -36,7 +56,8 @@ begin
   select array_agg(n) into v_seqs from crore.found(p_queue, p_ids) n where n >= c.head and n < crore.first_row();
   if v_seqs is null then return; end if;
   with moved as (
-    update crore.records r set n = u.n from (select seq, crore.next_row() as n from unnest(v_seqs) seq) u where r.queue = p_queue and r.n = u.seq
+    update crore.records r set n = u.n from (select f.seq, crore.next_row() as n, f.place
+      from unnest(v_seqs, crore.places(p_queue, v_seqs)) f(seq, place)) u where r.ctid = u.place
     returning u.n, u.seq, r.size
   ) insert into crore.jobs (n, queue, state, seq, size) select n, p_queue, 2, seq, size from moved;
   perform crore.bump(p_queue, fresh => -cardinality(v_seqs));
@@ -54,8 +75,7 @@ create function crore.row_of(p_name text, p_id text) returns crore.jobs language
 declare
   v crore.jobs;
 begin
-  select k.* into v from crore.queues q cross join lateral (select r.n from crore.records r where r.queue = q.n and r.id >= p_id and r.id <= p_id
-    order by r.id limit 1) f join crore.jobs k on k.n = f.n where q.name = p_name;
+  select k.* into v from crore.queues q cross join lateral crore.record_named(q.n, p_id) r cross join lateral crore.row_at(r.n) k where q.name = p_name;
   return v;
 end $$;
 

@@ -79,10 +79,10 @@ declare
   v_count int;
 begin
   insert into crore.awaited (queue, id) select r.queue, r.id from crore.found(v_queue, p_ids) f(n)
-    join crore.records r on r.queue = v_queue and r.n = f.n left join crore.jobs j on j.n = r.n
+    cross join lateral crore.record_at(v_queue, f.n) r left join lateral crore.row_at(r.n) j on true
     where coalesce(j.state, 2) < 4 on conflict do nothing;
   get diagnostics v_count = row_count;
   if v_count > 0 then perform crore.bump(v_queue, awaited => v_count); end if;
-  return query select u.id from unnest(p_ids) u(id) where not exists (select 1 from crore.records r left join crore.jobs j using (n, queue)
-    where r.queue = v_queue and r.id = u.id and coalesce(j.state, 2) < 4);
+  return query select u.id from unnest(p_ids) u(id) where not exists (select 1 from crore.record_named(v_queue, u.id) r
+    left join lateral crore.row_at(r.n) j on true where coalesce(j.state, 2) < 4);
 end $$;

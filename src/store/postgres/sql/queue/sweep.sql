@@ -109,7 +109,8 @@ begin
   if not v_stalled then
     return query select null::boolean, null::boolean, null::bigint, 'reservation', false, null::bigint, j.n, r.id, j.state::int, j.priority, j.attempt, j.crashes,
         r.created, j.at, j.ran, r.spec, r.body, r.bytes, j.worker, j.token, null::bytea
-      from crore.jobs j join crore.records r using (n, queue) where j.queue = v_queue and j.state = 3 and j.until <= v_now order by j.until limit 500;
+      from (select * from crore.jobs k where k.queue = v_queue and k.state = 3 and k.until <= v_now order by k.until limit 500) j
+      cross join lateral crore.record_at(v_queue, j.n) r order by j.until;
     v_found := v_found or found;
   end if;
   if v_promoted > 0 then perform crore.wake(v_queue); end if;
@@ -131,7 +132,7 @@ returns table (
     e.created, e.at, e.ran, e.spec, e.body, e.bytes, e.worker, e.token, e.task from (
     select j.seq, j.n, r.id, j.state::int, j.priority, j.attempt, j.crashes, r.created, j.at, j.ran, r.spec, r.body, r.bytes, j.worker, j.token,
         null::bytea as task
-      from crore.jobs j join crore.records r using (n, queue)
+      from crore.jobs j cross join lateral crore.record_at(p_queue, j.n) r
       where j.queue = p_queue and j.worker = p_worker and j.state = 3 and (p_worker not like 'relay:%' or j.until is null)
     union all
     select t.seq, t.n, null, null, null, null, null, null, null, null, null, null, null, t.worker, t.token, t.body
