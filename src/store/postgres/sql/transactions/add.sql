@@ -10,7 +10,7 @@ $$;
 
 -- Adds a job to a queue in the current transaction; returns its id, or that of the job that is there already. The options are those of the library.
 create function crore.add(queue text, payload jsonb, options jsonb default '{}') returns text language plpgsql
-set lock_timeout = '20s' set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set lock_timeout = '20s' set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
 set plan_cache_mode = force_generic_plan as $$
 declare
   v_now bigint := crore.time(null);

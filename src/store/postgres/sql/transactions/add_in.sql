@@ -38,7 +38,7 @@ end $$;
 
 -- When the transaction commits, the first of its rows takes all, so that queues are locked in order, and no longer than the commit takes.
 create function crore.take_incoming() returns trigger language plpgsql
-set lock_timeout = '20s' set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set lock_timeout = '20s' set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
 set plan_cache_mode = force_generic_plan as $$
 declare
   v_names text[] := array(select distinct queue from crore.incoming where xact = pg_current_xact_id());
@@ -83,7 +83,7 @@ end $$;
 -- addIn. p_call: store (identity), format, now, cross, queue, jobs, plain, others, most, bytes: see add_many. Returns [place, outcome, id] for each job
 -- that was not created.
 create function crore.add_in(p_call jsonb) returns jsonb language plpgsql
-set lock_timeout = '20s' set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set lock_timeout = '20s' set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set jit = off
 set plan_cache_mode = force_generic_plan as $$
 begin
   if crore.identity() <> p_call->>'store' then
