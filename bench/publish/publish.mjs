@@ -29,13 +29,14 @@ function read(file) {
   return { machine, figures, growth, samples };
 }
 
+/** Ceilings are no peers, and plainjob as it comes does not wait for the disk: its other form does, as ours. */
+const NOT_COMPARED = /^(ceiling.*|plainjob)$/;
+
 /** The best peer of each case of the jobs that are removed when they are done, as those of the peers are. */
 export function bestPeers(figures) {
   const cases = [...new Set(figures.filter((line) => subjectOf(line) === 'add, forgotten').map((line) => line.case))];
   return cases.flatMap((name) => {
-    const peers = figures.filter(
-      (line) => line.case === name && !line.peer.startsWith('ceiling') && line.ratio !== null,
-    );
+    const peers = figures.filter((line) => line.case === name && !NOT_COMPARED.test(line.peer) && line.ratio !== null);
     const best = peers.toSorted((a, b) => a.ratio - b.ratio)[0];
     return best ? [best] : [];
   });
