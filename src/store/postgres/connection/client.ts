@@ -131,7 +131,10 @@ export class PostgresClient {
 
   #textOf(what: string, name: string, args: readonly Arg[]): string {
     // What is usually a list of texts is another kind of argument if it cannot be one.
-    const key = args.reduce<string>((known, arg, i) => (arg instanceof TextList ? `${known} ${i}` : known), what + name);
+    const key = args.reduce<string>(
+      (known, arg, i) => (arg instanceof TextList ? `${known} ${i}` : known),
+      what + name,
+    );
     let text = this.#texts.get(key);
     if (text === undefined) {
       const list = args.map((arg, i) => expressionOf(arg, `$${i + 1}`)).join(', ');

@@ -42,7 +42,9 @@ export function doneArguments(settlements: readonly Settlement[]): Arg[] | undef
     numbers(tokens.map(({ attempt }) => attempt)),
     textList(settlements.map(({ lease }) => lease.id)),
     textList(results),
-    settlements.some(({ attempt }) => attempt !== undefined) ? textList(settlements.map(({ attempt }) => attempt)) : null,
+    settlements.some(({ attempt }) => attempt !== undefined)
+      ? textList(settlements.map(({ attempt }) => attempt))
+      : null,
     settlements.some(({ spec: { keep } }) => keep.done.ms <= 0 || keep.done.count <= 0),
   ];
 }
