@@ -36,7 +36,7 @@ export function texts(values: readonly (string | undefined)[]): string {
 const SEPARATOR = '\x01';
 const NOTHING = '\x02';
 
-/** An array of texts that the server splits: nothing has to be escaped, which for jobs takes longer than everything else that is done to add them. */
+/** An array of texts that the server splits. Nothing has to be escaped, which took a sixth of Node's time for adding and ending jobs. */
 export class TextList {
   constructor(readonly text: string) {}
 
