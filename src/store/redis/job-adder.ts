@@ -5,11 +5,17 @@ import type { RedisBatches } from './batches.js';
 import type { Again, Arg, Reply, ScriptReply } from './connection/client.js';
 import type { Signals } from './connection/signals.js';
 import type { Dependencies } from './dependencies.js';
+import type { Handover, WaitingClaim } from './handover.js';
 import { addArguments, capacityText, groupedArguments, plainArguments } from './records/arguments.js';
 import type { Registry } from './registry.js';
 import type { ScriptName } from './scripts.js';
 import { asBuffer } from './tasks/raw-store.js';
 import { text, type View } from './view.js';
+
+/** The scripts that claim for a waiting worker, too. */
+const BOTH: Partial<Record<ScriptName, ScriptName>> = { add_plain: 'add_and_claim', push: 'push_and_claim' };
+/** Where the worker is in the arguments of a claim. */
+const WORKER_AT = 1;
 
 /** Adds jobs and raw tasks: a script for plain jobs, one for plain jobs in groups, and one for everything else. */
 export class JobAdder {
@@ -26,6 +32,7 @@ export class JobAdder {
     private readonly signals: Signals,
     private readonly dependencies: Dependencies,
     private readonly batches: RedisBatches,
+    private readonly handover: Handover,
   ) {}
 
   async push(queue: string, tasks: readonly Bytes[], limits: Capacity): Promise<boolean> {
@@ -34,7 +41,7 @@ export class JobAdder {
     const args: Arg[] = [this.view.time(), capacityText(limits.count), capacityText(limits.bytes), String(bytes)];
     args.push(this.signals.origin);
     for (const task of tasks) args.push(asBuffer(task));
-    return (await this.#runAndSignal('push', queue, args, false)).reply === 1;
+    return (await this.#runAndSignal('push', queue, args, tasks.length, false)).reply === 1;
   }
 
   async add(queue: string, jobs: readonly NewJob[], limits: Capacity): Promise<AddOutcome[]> {
@@ -44,15 +51,15 @@ export class JobAdder {
     const plain = unlimited ? plainArguments(jobs, now, createdAt) : undefined;
     if (plain) {
       plain.push(this.signals.origin);
-      const { reply, repeated } = await this.#runAndSignal('add_plain', queue, plain, (args) => {
-        args[2] = '0'; // a second try may find its own ids
+      const { reply, repeated } = await this.#runAndSignal('add_plain', queue, plain, jobs.length, (args) => {
+        args[args.length - 3] = '0'; // a second try may find its own ids
       });
       return outcomes(jobs, reply as Reply[], repeated);
     }
     const grouped = unlimited ? groupedArguments(jobs, now, createdAt) : undefined;
     if (grouped) {
       grouped.push(this.signals.origin);
-      const { reply, repeated } = await this.#runAndSignal('add_grouped', queue, grouped);
+      const { reply, repeated } = await this.#runAndSignal('add_grouped', queue, grouped, jobs.length);
       return outcomes(jobs, reply as Reply[], repeated);
     }
     const args = addArguments(queue, jobs, now, createdAt, limits);
@@ -84,7 +91,7 @@ export class JobAdder {
       await release(() => false);
       throw unknown(edges[missing]!.upQueue, edges[missing]!.upId);
     }
-    const { reply, repeated } = await this.#runAndSignal(name, queue, args);
+    const { reply, repeated } = await this.#runAndSignal(name, queue, args, jobs.length);
     const [first, second] = reply as Reply[];
     const isRefused = first !== undefined && /^(unknown|stale)$/.test(text(first));
     const added = isRefused ? [] : outcomes(jobs, reply as Reply[], repeated);
@@ -97,13 +104,24 @@ export class JobAdder {
   }
 
   /**
-   * Notifies workers in this process without waiting for the server's signal, which they then do not get: their claim follows on the same connection. If
-   * the call was repeated, it may have overtaken it.
+   * Notifies workers in this process without waiting for the server's signal, which they then do not get: their claims follow on the same connection, the
+   * first of them in the same script. If the call was repeated, they may have overtaken it.
    */
-  async #runAndSignal(name: ScriptName, queue: string, args: Arg[], again: Again = true): Promise<ScriptReply> {
-    const running = this.view.run(name, queue, args, again);
+  async #runAndSignal(
+    name: ScriptName,
+    queue: string,
+    args: Arg[],
+    count: number,
+    again: Again = true,
+  ): Promise<ScriptReply> {
     const { channel } = this.view.keys.queue(queue);
-    this.signals.nudge(channel);
+    const claims = this.handover.collect(queue, () => this.signals.nudge(channel));
+    const both = BOTH[name];
+    const first =
+      both !== undefined && claims[0] !== undefined && claims[0].count >= count ? claims.shift() : undefined;
+    const running =
+      both && first ? this.#runBoth(both, queue, args, first, again) : this.view.run(name, queue, args, again);
+    for (const claim of claims) claim.send();
     let tries = 0;
     try {
       const result = await running;
@@ -111,6 +129,35 @@ export class JobAdder {
       return result;
     } finally {
       if (tries !== 1) this.signals.nudge(channel);
+    }
+  }
+
+  /** Adds, and claims for a worker that waits: what it gets never waits in the queue. */
+  async #runBoth(
+    name: ScriptName,
+    queue: string,
+    args: Arg[],
+    claim: WaitingClaim,
+    again: Again,
+  ): Promise<ScriptReply> {
+    const both = [...claim.args, ...args.slice(1)];
+    // The first try may have claimed: the second one does not, and the worker looks for what it may have got.
+    const claimless: Again =
+      typeof again === 'function'
+        ? (sent) => {
+            again(sent);
+            sent[WORKER_AT] = '';
+          }
+        : again;
+    try {
+      const { reply, repeated, tries } = await this.view.run(name, queue, both, claimless);
+      const [added, claimed] = reply as [Reply, Reply];
+      if (repeated) claim.lose();
+      else claim.answer({ reply: claimed, repeated, tries });
+      return { reply: added, repeated, tries };
+    } catch (error) {
+      claim.fail(error as Error);
+      throw error;
     }
   }
 }

@@ -10,6 +10,7 @@ export interface Script {
 /** The files in lua/, except those in lib/. */
 export type ScriptName =
   | 'add'
+  | 'add_and_claim'
   | 'add_from_source'
   | 'add_grouped'
   | 'add_plain'
@@ -41,6 +42,7 @@ export type ScriptName =
   | 'park'
   | 'pause'
   | 'push'
+  | 'push_and_claim'
   | 'put_schedule'
   | 'read_events'
   | 'record_events'
@@ -68,8 +70,12 @@ export type ScriptName =
   | 'waiting_tasks'
   | 'watch_for_end';
 
-/** Scripts that extend another one, which they call as a function of its name. */
-const WITHIN: Partial<Record<ScriptName, ScriptName>> = { add_from_source: 'add' };
+/** Scripts that call others, as functions of their names. */
+const WITHIN: Partial<Record<ScriptName, ScriptName[]>> = {
+  add_from_source: ['add'],
+  add_and_claim: ['add_plain', 'claim'],
+  push_and_claim: ['push', 'claim'],
+};
 
 /** Scripts that run code of their own first and then continue as another one. */
 const TAILS: Partial<Record<ScriptName, ScriptName>> = { fire_schedule: 'add' };
@@ -78,16 +84,15 @@ const scripts = new Map<ScriptName, Script>();
 
 /**
  * A script, preceded by everything it includes. If it has a line `-- first: NAME`, that file comes before the includes that only the rest needs: it answers
- * the common case by itself.
+ * the common case by itself. That of a script within it does not count.
  */
 export function scriptOf(name: ScriptName): Script {
   let script = scripts.get(name);
   if (!script) {
-    const inner = WITHIN[name];
-    const wrapped = inner ? [`local function ${inner}()`, read(inner), 'end'] : [];
+    const wrapped = (WITHIN[name] ?? []).flatMap((inner) => [`local function ${inner}(ARGV)`, read(inner), 'end']);
     const tail = TAILS[name] ? [read(TAILS[name])] : [];
     const own = [...wrapped, read(name), ...tail].join('\n');
-    const [, first] = /^-- first: (\w+)$/m.exec(own) ?? [];
+    const first = [...own.matchAll(/^-- first: (\w+)$/gm)].at(-1)?.[1];
     const known = new Set<string>();
     const opening = first === undefined ? [] : [...includesOf(read(first), known), read(first)];
     const source = [...opening, ...includesOf(own, known), own].join('\n');

@@ -42,6 +42,7 @@ import type { Arg, RedisClient, Reply } from './connection/client.js';
 import { Signals } from './connection/signals.js';
 import { Dependencies } from './dependencies.js';
 import { RedisEvents } from './events.js';
+import { Handover } from './handover.js';
 import { RedisHistory } from './history.js';
 import { JobAdder } from './job-adder.js';
 import type { Keys } from './keys.js';
@@ -90,6 +91,7 @@ export class RedisStore implements Store {
   readonly #registry: Registry;
   readonly #signals: Signals;
   readonly #dependencies: Dependencies;
+  readonly #handover = new Handover();
   readonly #adder: JobAdder;
   readonly #moves: Moves;
 
@@ -101,7 +103,14 @@ export class RedisStore implements Store {
     this.#signals = new Signals(options.subscriber, options.client.isOrdered ? newNonce() : '');
     this.#dependencies = new Dependencies(this.#view);
     this.batches = new RedisBatches(this.#view);
-    this.#adder = new JobAdder(this.#view, this.#registry, this.#signals, this.#dependencies, this.batches);
+    this.#adder = new JobAdder(
+      this.#view,
+      this.#registry,
+      this.#signals,
+      this.#dependencies,
+      this.batches,
+      this.#handover,
+    );
     this.#moves = new Moves(this.#view, this.#registry);
     this.schedules = new RedisSchedules(this.#view, this.#registry);
     this.events = new RedisEvents(this.#view, this.#registry);
@@ -127,7 +136,8 @@ export class RedisStore implements Store {
   async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
     const nonce = newNonce();
     const args = [this.#view.time(), worker, String(n), nonce, String(lease)];
-    const { reply } = await markedClaim(nonce, () => this.#view.run('claim', queue, args, false));
+    const send = () => this.#view.run('claim', queue, args, false);
+    const { reply } = await markedClaim(nonce, () => this.#handover.offer({ queue, args, count: n, send }) ?? send());
     const [status, more, next, now, first, ...entries] = reply as [Buffer, number, Buffer, number, number, ...Packed];
     const nextAt = text(next);
     return {

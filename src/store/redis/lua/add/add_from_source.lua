@@ -6,6 +6,6 @@
 local source, from, to = ARGV[#ARGV - 2], ARGV[#ARGV - 1], ARGV[#ARGV]
 for _ = 1, 3 do ARGV[#ARGV] = nil end
 if (call('HGET', stem .. 'marks', source) or '') ~= from then return { 'stale' } end
-local reply = add()
+local reply = add(ARGV)
 if reply[1] ~= 'unknown' then call('HSET', stem .. 'marks', source, to) end
 return reply

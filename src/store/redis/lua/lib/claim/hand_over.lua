@@ -1,0 +1,17 @@
+-- include: plain_session
+
+-- For entries that a waiting worker may have as soon as they arrive: until when its session is alive. Nothing if others wait, or if the queue needs more.
+local function hand_over_to(worker)
+  local deadline, hungry = plain_session(worker)
+  if not deadline or call('EXISTS', list, stem .. 'ready', stem .. 'runs', stem .. 'prio', stem .. 'ghosts', stem .. 'scheduled') > 0 then return end
+  return deadline, hungry
+end
+
+-- Whoever sweeps must know that there is something leased. The next add wakes the workers.
+local function announce_handed(hungry, origin)
+  if hungry then
+    call('PUBLISH', stem .. 'signals', 'w' .. origin)
+  else
+    call('HSET', stem .. 'meta', 'hungry', '1')
+  end
+end
