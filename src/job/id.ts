@@ -1,14 +1,21 @@
-const HEX = Array.from({ length: 256 }, (_value, byte) => byte.toString(16).padStart(2, '0'));
 const POOL = Buffer.allocUnsafe(16_384);
+/** Three hexadecimal digits of every counter. */
+const COUNTERS = Array.from({ length: 0x1000 }, (_value, count) => count.toString(16).padStart(3, '0'));
+const VARIANTS = ['8', '9', 'a', 'b'] as const;
 let used = POOL.length;
+/** The pool in hexadecimal digits. */
+let digits = '';
 let last = 0;
 let counter = 0;
+/** The part of an id that only changes with `last`. */
+let stamp = '';
 
 /** Where this many random bytes are in the pool; they are drawn in blocks, because one call for each costs more than all else in an id. */
 function draw(bytes: number): number {
   if (used + bytes > POOL.length) {
     // Loaded with the first id, as not every process creates one.
     process.getBuiltinModule('node:crypto').randomFillSync(POOL);
+    digits = POOL.toString('hex');
     used = 0;
   }
   used += bytes;
@@ -21,21 +28,27 @@ export function newNonce(): string {
   return POOL.toString('base64url', at, at + 9);
 }
 
-/** A UUIDv7: ordered by time, and within a process also within one millisecond. */
+/**
+ * A UUIDv7: ordered by time, and within a process also within one millisecond. Made of few and short pieces: with a piece for each byte it took
+ * twice as long.
+ */
 export function newId(time: number = Date.now()): string {
   const now = Math.floor(time);
   const at = draw(10);
   if (now > last) {
-    last = now;
     counter = ((POOL[at]! << 8) | POOL[at + 1]!) & 0x7ff;
+    setStamp(now);
   } else if (++counter > 0xfff) {
-    last += 1;
     counter = 0;
+    setStamp(last + 1);
   }
-  const stamp = last.toString(16).padStart(12, '0');
-  const low = counter.toString(16).padStart(3, '0');
-  const a = HEX[(POOL[at + 2]! & 0x3f) | 0x80]! + HEX[POOL[at + 3]!]!;
-  const b = HEX[POOL[at + 4]!]! + HEX[POOL[at + 5]!]! + HEX[POOL[at + 6]!]!;
-  const c = HEX[POOL[at + 7]!]! + HEX[POOL[at + 8]!]! + HEX[POOL[at + 9]!]!;
-  return `${stamp.slice(0, 8)}-${stamp.slice(8)}-7${low}-${a}-${b}${c}`;
+  const digit = 2 * at + 4;
+  const variant = VARIANTS[POOL[at + 2]! >> 6]!;
+  return `${stamp}${COUNTERS[counter]}-${variant}${digits.slice(digit + 1, digit + 4)}-${digits.slice(digit + 4, digit + 16)}`;
+}
+
+function setStamp(time: number): void {
+  last = time;
+  const text = time.toString(16).padStart(12, '0');
+  stamp = `${text.slice(0, 8)}-${text.slice(8)}-7`;
 }

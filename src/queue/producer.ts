@@ -12,8 +12,11 @@ import { isTracing, traceAdd } from './tracing.js';
 /** The part of a queue that adds jobs and raw tasks. */
 export class Producer<T, R> {
   readonly #middleware: AddMiddlewareChain<T, R>;
+  /** Names a payload in errors. */
+  readonly #what: string;
 
   constructor(private readonly queue: QueueSetup) {
+    this.#what = `payload for queue '${queue.name}'`;
     this.#middleware = new AddMiddlewareChain(queue.name);
   }
 
@@ -37,7 +40,8 @@ export class Producer<T, R> {
 
   async #addNow(payload: T, options: AddOptions | undefined): Promise<Handle<T, R>> {
     const { engine, name, capacity } = this.queue;
-    const job = await this.#resolve(payload, options);
+    const resolved = this.#resolve(payload, options);
+    const job = resolved instanceof Promise ? await resolved : resolved;
     const outcome = await engine.add(name, job, capacity);
     return this.#handle(job, outcome);
   }
@@ -62,9 +66,9 @@ export class Producer<T, R> {
     add: AddJobs,
   ): Promise<Handle<T, R>[]> {
     const jobs: NewJob[] = [];
-    for (const [i, item] of items.entries()) {
+    for (let i = 0; i < items.length; i++) {
       try {
-        const [payload, options] = splitItem(item);
+        const [payload, options] = splitItem(items[i]!);
         const resolved = this.#resolve(payload, withHeaders(options, headers));
         jobs.push(resolved instanceof Promise ? await resolved : resolved);
       } catch (error) {
@@ -169,8 +173,8 @@ export class Producer<T, R> {
 
   /** Synchronous if the schema is, so that a batch of adds does not cost a promise each. */
   #resolve(payload: T, options: AddOptions | undefined): NewJob | Promise<NewJob> {
-    const { schema, name } = this.queue;
-    const checked = schema ? validate(schema, payload, `payload for queue '${name}'`) : undefined;
+    const { schema } = this.queue;
+    const checked = schema ? validate(schema, payload, this.#what) : undefined;
     return checked instanceof Promise
       ? checked.then(() => this.#encode(payload, options))
       : this.#encode(payload, options);
@@ -206,7 +210,7 @@ export class Producer<T, R> {
 
   #encode(payload: T, options: AddOptions | undefined): NewJob {
     const { engine, name, maxPayload, codec } = this.queue;
-    const body = encodeValue(payload, `payload for queue '${name}'`, maxPayload, codec);
+    const body = encodeValue(payload, this.#what, maxPayload, codec);
     return resolveJob(name, body, options, engine.store.now());
   }
 
