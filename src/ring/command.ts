@@ -1,9 +1,9 @@
 import { writeSync } from 'node:fs';
 import { CroreError } from '../errors.js';
 import { type Log, openLog } from '../process/log.js';
-import { redact, redactUrl } from '../redact.js';
+import { redact } from '../redact.js';
 import { type Options, parseArgs } from './args.js';
-import { parseUrl, type Target } from './url.js';
+import { hasSecret, parseUrl, type Target } from './url.js';
 
 const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
 const USAGE = 2;
@@ -31,7 +31,7 @@ async function help(): Promise<number> {
 
 async function start(options: Options, target: Target, log: Log): Promise<number> {
   // `ps` shows the command line to every user of the machine.
-  if (redactUrl(options.url) !== options.url) process.title = 'w8y';
+  if (hasSecret(options.url)) process.title = 'w8y';
   if (options.prefix === '') log(`warning: no key prefix, so the keys are list and ${options.lockName}:ITEM`);
   const { openRingStore } = await import('./open.js');
   const { Runner } = await import('./runner.js');

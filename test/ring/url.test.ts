@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseUrl } from '../../dist/ring/url.js';
+import { hasSecret, parseUrl } from '../../dist/ring/url.js';
 
 const plain = {
   kind: 'socket',
@@ -74,5 +74,16 @@ describe('a ring URL', () => {
     'unix://',
   ])('%j is refused with BAD_URL', (url) => {
     expect(() => parseUrl(url)).toThrow(expect.objectContaining({ code: 'BAD_URL' }));
+  });
+
+  it.each([
+    ['redis://localhost:6379/2', false],
+    ['redis://', false],
+    ['sqlite:/var/ring.db', false],
+    ['redis://u:p@h', true],
+    ['redis://:p@h:6379/0', true],
+    ['redis://h?password=p', true],
+  ])('%j contains a secret: %j', (url, secret) => {
+    expect(hasSecret(url)).toBe(secret);
   });
 });

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net';
+import { connect as connectSocket, isIP, type Socket } from 'node:net';
 import { now } from '../../process/clock.js';
 import type { SocketTarget } from '../url.js';
 import { serverFailure, unreachable } from './failure.js';
@@ -165,11 +165,10 @@ async function connectTo(target: SocketTarget, host: string, within: number): Pr
 }
 
 async function start(target: SocketTarget, host: string): Promise<Socket> {
-  const net = await import('node:net');
-  if (target.path !== '') return net.connect({ path: target.path });
-  if (!target.tls) return net.connect({ host, port: target.port });
+  if (target.path !== '') return connectSocket({ path: target.path });
+  if (!target.tls) return connectSocket({ host, port: target.port });
   const [tls, { readFileSync }] = await Promise.all([import('node:tls'), import('node:fs')]);
   const files = Object.entries(target.tls).map(([name, file]) => [name, readFileSync(file)]);
-  const servername = net.isIP(target.host) ? '' : target.host;
+  const servername = isIP(target.host) ? '' : target.host;
   return tls.connect({ host, port: target.port, servername, ...Object.fromEntries(files) });
 }
