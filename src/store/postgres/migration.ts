@@ -20,9 +20,14 @@ const SQL = new URL('./sql/', import.meta.url);
 export const STORE_LAYOUT: Layout = {
   what: 'store',
   formatTable: 'crore_format',
-  steps: [['tables.sql'], ['tables/incoming.sql'], ['tables/flows.sql', 'tables/rings.sql'], [], []].map((files) =>
-    files.map((name) => new URL(name, SQL)),
-  ),
+  steps: [
+    ['tables.sql'],
+    ['tables/incoming.sql'],
+    ['tables/flows.sql', 'tables/rings.sql'],
+    [],
+    [],
+    ['tables/groups.sql'],
+  ].map((files) => files.map((name) => new URL(name, SQL))),
   functions: storeFunctions,
   forApplications: new Set(['add', 'add_in', 'add_ring_items', 'identity']),
 };

@@ -57,6 +57,7 @@ describe('the schema of a store on PostgreSQL', () => {
     ];
     const tables = newer.map((table) => `${schema}.${table}`).join();
     await client.unsafe(`drop table ${tables} cascade; drop sequence ${schema}.ring_positions`);
+    await client.unsafe(`alter table ${schema}.counters drop column turns_from`);
     await client.unsafe(`update ${schema}.crore_format set version = 1`);
     await client.unsafe(`do $$ declare f record; begin
       for f in select oid::regprocedure as name, proname from pg_proc where pronamespace = '${schema}'::regnamespace and proname ~ '_f[0-9]+$' loop

@@ -155,7 +155,6 @@ end $$;
 create function crore.add_fresh(p_queue int, p_jobs jsonb, p_now bigint) returns void language plpgsql as $$
 declare
   v_watched boolean := (select watched > p_now from crore.queues where n = p_queue);
-  g record;
   s record;
 begin
   with given as materialized (
@@ -173,9 +172,12 @@ begin
     insert into crore.jobs (n, queue, state, priority, seq, size, at, reservation, grp)
     select n, p_queue, case when due > p_now then 1 else 2 end, priority, case when due > p_now then 0 else seq end, size,
       case when due > p_now then due end, coalesce(reservation, 0), grp from numbered where not fresh
+  ), entered as materialized (
+    select grp, count(*)::int as count from numbered where grp is not null and due <= p_now group by grp order by min(seq)
   )
   select count(*) filter (where due > p_now) as later, count(*) filter (where due <= p_now) as ready, coalesce(sum(size), 0) as bytes,
-    count(*) filter (where fresh) as fresh, min(seq) filter (where fresh) as head, min(due) filter (where due > p_now) as first into s
+    count(*) filter (where fresh) as fresh, min(seq) filter (where fresh) as head, min(due) filter (where due > p_now) as first,
+    (select array_agg(g.grp) from entered g) as groups, (select array_agg(g.count) from entered g) as counts into s
   from numbered;
   perform crore.count_fresh(p_queue, s.fresh, s.head);
   perform crore.bump(p_queue, scheduled => s.later, ready => s.ready, bytes => s.bytes, placed => true, due => coalesce(s.first, 0));
@@ -189,12 +191,7 @@ begin
       from jsonb_array_elements(p_jobs) with ordinality j order by j.ordinality;
     perform crore.signal(p_queue, 'e');
   end if;
-  for g in select j.value->>'group' as name, count(*) as count, min(j.ordinality) as place
-      from jsonb_array_elements(p_jobs) with ordinality j
-      where j.value ? 'group' and coalesce((j.value->>'at')::bigint, p_now + coalesce((j.value->>'delay')::bigint, 0)) <= p_now
-      group by 1 order by place loop
-    perform crore.enter_group(p_queue, g.name, p_now, g.count::int);
-  end loop;
+  perform crore.enter_groups(p_queue, s.groups, s.counts, p_now);
 end $$;
 
 -- Counts new fresh jobs, of which this is the first.

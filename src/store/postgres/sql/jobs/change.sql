@@ -31,7 +31,7 @@ begin
     if j.state = 3 then
       perform crore.signal(v_queue, 'c', j.attempt || '.' || j.n || '.' || j.token);
       v_freed := true;
-      if j.grp is not null then perform crore.release_group(v_queue, j.grp, 1, v_now); end if;
+      if j.grp is not null then perform crore.release_group(v_queue, j.grp, v_now); end if;
     else
       perform crore.bump(v_queue, bytes => -j.size);
       if j.state = 2 and j.grp is not null then perform crore.leave_group(v_queue, j.grp); end if;
@@ -78,7 +78,7 @@ begin
     perform crore.bump_state(v_queue, j.state, -1);
     if j.state <> 3 then perform crore.bump(v_queue, bytes => -j.size); end if;
     if j.grp is not null and j.state = 2 then perform crore.leave_group(v_queue, j.grp); end if;
-    if j.grp is not null and j.state = 3 then perform crore.release_group(v_queue, j.grp, 1, v_now); end if;
+    if j.grp is not null and j.state = 3 then perform crore.release_group(v_queue, j.grp, v_now); end if;
     if j.state <> 3 then perform crore.let_go(v_queue, j.grp, j.n, v_now); end if;
     v_events := v_events || crore.count_outcome(v_queue, v_now, j.token, true);
     perform crore.close_job(v_queue, v_now, j.n, 4, j.attempt, j.crashes, null);
@@ -172,7 +172,7 @@ begin
       perform crore.bump_state(v_queue, j.state, -1);
       perform crore.bump_state(v_queue, case when v_later then 1 else 2 end, 1, placed => true, due => v_due);
       if not v_later then perform crore.list_job(v_queue, coalesce(p_priority, j.priority), j.grp, v_seq); end if;
-      if not v_later and j.grp is not null then perform crore.enter_group(v_queue, j.grp, v_now, 1, j.n); end if;
+      if not v_later and j.grp is not null then perform crore.enter_group(v_queue, j.grp, v_now, j.n); end if;
     end if;
   end if;
   if p_line is not null then perform crore.append_attempt(j.n, p_line); end if;

@@ -22,7 +22,7 @@ declare
 begin
   -- A claim that a crash of the server undoes was not made: its jobs wait again. So it does not wait for the disk.
   perform set_config('synchronous_commit', 'off', true);
-  select k.paused or k.limits is not null or k.breaker is not null or k.watched > v_now or exists (select 1 from crore.groups g where g.queue = k.n) as special,
+  select k.paused or k.limits is not null or k.breaker is not null or k.watched > v_now as special,
       s.deadline is not null as alive, s.deadline + case when p_now is null then p_lease / 16 else 0 end >= v_now + p_lease as renewed
     into q from crore.queues k left join crore.sessions s on s.queue = k.n and s.worker = p_worker and s.deadline >= 0 where k.n = v_queue;
   c := crore.counts(v_queue);
@@ -103,9 +103,9 @@ begin
   end if;
   perform crore.promote(v_queue, v_now);
   select * into l from crore.room_within_limits(v_queue, case when v_broken > 0 then 1 else p_want end, v_now);
-  v_grouping := exists (select 1 from crore.groups g where g.queue = v_queue);
-  if v_grouping then perform crore.reopen_groups(v_queue, v_now); end if;
   c := crore.counts(v_queue);
+  v_grouping := c.grouped > 0;
+  if v_grouping then perform crore.reopen_groups(v_queue, v_now); end if;
   token := c.claims || '.' || p_nonce;
   if l.room > 0 and (v_grouping or c.ready > 0) then
     select * into t from crore.take(v_queue, p_worker, token, l.room, v_now, v_grouping);

@@ -221,7 +221,7 @@ begin
     perform crore.signal(p_queue, 'e');
   end if;
   perform crore.bump(p_queue, active => -cardinality(v_jobs), done => v_kept, done_from => p_now + v_least);
-  if v_groups is not null or cardinality(v_events) > 0 then
+  if (v_groups is not null and q.limits) or cardinality(v_events) > 0 then
     perform crore.finish_settling(p_queue, p_now, coalesce(v_groups, '{}'), '{}', v_events);
   end if;
   if v_linked then
@@ -229,7 +229,7 @@ begin
       array_fill(4, array[cardinality(v_jobs)]));
   end if;
   if v_kept > 0 and c.done + v_kept > v_count then perform crore.drop_oldest(p_queue, 4, v_most, v_count, p_now); end if;
-  if v_groups is not null or 'closed' = any(v_events) or q.limits then perform crore.wake(p_queue); end if;
+  if 'closed' = any(v_events) or q.limits then perform crore.wake(p_queue); end if;
   return v_applied;
 end $$;
 

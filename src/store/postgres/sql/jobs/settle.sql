@@ -106,7 +106,7 @@ begin
       where k.ms > 0 and k.count > 0 group by s.state loop
     perform crore.drop_oldest(v_queue, r.state, r.ms, r.count, v_now);
   end loop;
-  if v_woken or cardinality(v_fronts) > 0 or cardinality(v_groups) > 0 or 'closed' = any(v_events) or (select limits is not null from crore.queues q where q.n = v_queue) then
+  if v_woken or cardinality(v_fronts) > 0 or 'closed' = any(v_events) or (select limits is not null from crore.queues q where q.n = v_queue) then
     perform crore.wake(v_queue);
   end if;
   return v_applied;
@@ -119,9 +119,10 @@ declare
   v_seq bigint;
   v_priority int;
 begin
-  for r in select g as name, count(*) as count from unnest(p_groups) with ordinality u(g, place) group by g order by min(place) loop
-    perform crore.release_group(p_queue, r.name, r.count::int, p_now);
-  end loop;
+  if cardinality(p_groups) > 0 then
+    perform crore.release_groups(p_queue, array_agg(e.name), array_agg(e.count), p_now) from (select g as name, count(*)::int as count
+      from unnest(p_groups) with ordinality u(g, place) group by g order by min(place)) e;
+  end if;
   perform crore.breaker_events(p_queue, p_now, p_events);
   for r in select (f->>'n')::bigint as n, f ? 'task' as task, f->>'grp' as grp from unnest(p_fronts) f
       order by (f->>'claim')::bigint desc, (f->>'seq')::bigint desc loop
@@ -132,7 +133,7 @@ begin
       update crore.jobs set seq = -nextval('crore.fronts') where n = r.n returning seq, priority into v_seq, v_priority;
       perform crore.list_job(p_queue, v_priority, r.grp, v_seq);
       perform crore.hold_group(p_queue, r.grp, r.n);
-      if r.grp is not null then perform crore.enter_group(p_queue, r.grp, p_now, 1, r.n); end if;
+      if r.grp is not null then perform crore.enter_group(p_queue, r.grp, p_now, r.n); end if;
     end if;
   end loop;
 end $$;
@@ -156,5 +157,5 @@ begin
     where n = p_job returning grp, size, priority, seq into j;
   perform crore.bump(p_queue, blocked => w.waits::int, ready => (not w.waits)::int, bytes => j.size, placed => true);
   if not w.waits then perform crore.list_job(p_queue, j.priority, j.grp, j.seq); end if;
-  if not w.waits and j.grp is not null then perform crore.enter_group(p_queue, j.grp, p_now, 1, p_job); end if;
+  if not w.waits and j.grp is not null then perform crore.enter_group(p_queue, j.grp, p_now, p_job); end if;
 end $$;

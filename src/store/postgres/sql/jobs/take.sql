@@ -25,7 +25,7 @@ begin
   perform crore.list_job(p_queue, l.priority, null, l.seq) from (select k.priority, min(k.seq) as seq from unnest(v_due) d(n)
     cross join lateral crore.row_at(d.n) k where k.grp is null group by k.priority) l;
   for g in select k.n, k.grp from unnest(v_due) with ordinality d(n, place) cross join lateral crore.row_at(d.n) k where k.grp is not null order by d.place loop
-    perform crore.enter_group(p_queue, g.grp, p_now, 1, g.n);
+    perform crore.enter_group(p_queue, g.grp, p_now, g.n);
   end loop;
   return cardinality(v_due);
 end $$;

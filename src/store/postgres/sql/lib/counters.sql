@@ -16,7 +16,7 @@ declare
 begin
   v.queue := p_queue; v.version := 0; v.age := 0; v.cleaned := 0; v.claims := 0; v.bytes := 0; v.tasks := 0; v.grouped := 0;
   v.opened := 0; v.started := 0; v.dropped := 0; v.hungry := false; v.failed := 0; v.broken := 0; v.trial := ''; v.fresh := 0; v.head := 0;
-  v.lanes := '{}'; v.fronts := '{}'; v.backs := '{}'; v.due := 0; v.done_from := 0; v.task_front := 0; v.task_back := 0; v.awaited := 0;
+  v.lanes := '{}'; v.fronts := '{}'; v.backs := '{}'; v.due := 0; v.done_from := 0; v.task_front := 0; v.task_back := 0; v.awaited := 0; v.turns_from := 0;
   v.blocked := 0; v.scheduled := 0; v.ready := 0; v.active := 0; v.done := 0; v.dead := 0; v.cancelled := 0;
   return v;
 end $$;

@@ -123,7 +123,7 @@ begin
     update crore.jobs set state = 2, seq = v_seq, ran = p_now where n = p_job;
     perform crore.bump(p_queue, blocked => -1, ready => 1, placed => true);
     perform crore.list_job(p_queue, j.priority, j.grp, v_seq);
-    if j.grp is not null then perform crore.enter_group(p_queue, j.grp, p_now, 1, p_job); end if;
+    if j.grp is not null then perform crore.enter_group(p_queue, j.grp, p_now, p_job); end if;
   end if;
   perform crore.wake(p_queue);
   return case when j.at > p_now then 1 else 2 end;

@@ -15,6 +15,7 @@ begin
     update crore.queues set limits = nullif(p_limits, '{}') where n = v_queue;
     -- Groups blocked by the old limits are checked again at their next turn.
     update crore.groups set shelf = 1, turn = t.turn from (select nextval('crore.turns') as turn) t where queue = v_queue and shelf in (2, 3);
+    perform crore.count_holds(v_queue);
     if not (select ordered from crore.group_limits(v_queue)) then
       update crore.groups set held = null where queue = v_queue and held is not null;
     end if;
