@@ -34,6 +34,8 @@ export class WorqrSession {
   readonly #joining = new Map<string, Promise<void>>();
   readonly #unwatch = new Map<string, () => void>();
   #over: CroreError | undefined;
+  #lastUpdate: Promise<unknown> = Promise.resolve();
+  #nextUpdate: Promise<boolean> | undefined;
 
   constructor(setup: WorqrSessionSetup) {
     this.#setup = setup;
@@ -125,10 +127,20 @@ export class WorqrSession {
     return new Session(connection.store, queue, sessionName(options.workerId), options.lease);
   }
 
-  /** Updates this worker's queues in the worker registry; false if it is gone from there. */
+  /**
+   * Updates this worker's queues in the worker registry; false if it is gone from there. One update at a time: of two
+   * on different connections, the earlier one could arrive last and lose a queue. Calls that wait share the next one.
+   */
   #register(): Promise<boolean> {
+    if (this.#nextUpdate) return this.#nextUpdate;
     const { queue, worker } = this.#registration;
-    return this.#setup.connection.store.raw.updateSession(queue, worker, JSON.stringify(this.#info()));
+    const update = this.#lastUpdate.then(() => {
+      this.#nextUpdate = undefined;
+      return this.#setup.connection.store.raw.updateSession(queue, worker, JSON.stringify(this.#info()));
+    });
+    this.#nextUpdate = update;
+    this.#lastUpdate = update.catch(() => false);
+    return update;
   }
 
   #keepAlive(session: Session): void {

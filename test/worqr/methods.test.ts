@@ -89,6 +89,17 @@ describe.each(STORES)('Worqr on %s', (store) => {
   });
 
   describe('workers', () => {
+    it('may start work on many queues at once, and all are known to the others', async () => {
+      const url = await fresh();
+      const worqr = make(url, { workerId: 'w1' });
+      await worqr.startWorker();
+      const queues = Array.from({ length: 20 }, (_, i) => `q${i}`).sort();
+      await Promise.all(queues.map((queue) => worqr.startWork(queue)));
+      expect((await make(url).getWorkingQueues('w1')).sort()).toEqual(queues);
+      await Promise.all(queues.slice(5).map((queue) => worqr.stopWork(queue)));
+      expect((await make(url).getWorkingQueues('w1')).sort()).toEqual(queues.slice(0, 5));
+    });
+
     it('must be started, and must start work on a queue', async () => {
       const url = await fresh();
       const worqr = make(url, { workerId: 'w1' });

@@ -5,7 +5,7 @@ import type { RedisBatches } from './batches.js';
 import type { Again, Arg, Reply, ScriptReply } from './connection/client.js';
 import type { Signals } from './connection/signals.js';
 import type { Dependencies } from './dependencies.js';
-import type { Handover, WaitingClaim } from './handover.js';
+import type { Handover, WaitingClaim } from './queue/handover.js';
 import { addArguments, capacityText, groupedArguments, plainArguments } from './records/arguments.js';
 import type { Registry } from './registry.js';
 import type { ScriptName } from './scripts.js';

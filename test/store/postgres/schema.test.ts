@@ -5,11 +5,13 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CroreError } from '../../../dist/index.js';
 import { open } from '../../../dist/index.js';
+import { finish } from '../../../dist/job/transitions.js';
 import { openStore } from '../../../dist/store/open.js';
 import { FORMAT } from '../../../dist/store/postgres/migration.js';
 import { migrateSchema } from '../../../dist/store/schema.js';
+import type { Store } from '../../../dist/store/store.js';
 import { Line } from '../../cli/support/crore.js';
-import { newJob } from '../../support/jobs.js';
+import { names, newJob, settlementOf } from '../../support/jobs.js';
 import { createRole, PostgresServer } from '../../support/postgres.js';
 import { until } from '../../support/wait.js';
 
@@ -58,6 +60,8 @@ describe('the schema of a store on PostgreSQL', () => {
     const tables = newer.map((table) => `${schema}.${table}`).join();
     await client.unsafe(`drop table ${tables} cascade; drop sequence ${schema}.ring_positions`);
     await client.unsafe(`alter table ${schema}.counters drop column turns_from`);
+    await client.unsafe(`drop index ${schema}.group_idle`);
+    await client.unsafe(`create index group_idle on ${schema}.groups (queue, opened) where waiting = 0 and holds = 0`);
     await client.unsafe(`update ${schema}.crore_format set version = 1`);
     await client.unsafe(`do $$ declare f record; begin
       for f in select oid::regprocedure as name, proname from pg_proc where pronamespace = '${schema}'::regnamespace and proname ~ '_f[0-9]+$' loop
@@ -129,6 +133,35 @@ describe('the schema of a store on PostgreSQL', () => {
     await downgrade('older');
     psql((await line('older').run(['schema', 'print', '--from', '1'])).out);
     expect(await formatOf('older')).toEqual([FORMAT]);
+  });
+
+  it('keeps the groups and their limits when it is migrated', async () => {
+    const claim = async (store: Store, queue: string) =>
+      (await store.claim({ queue, worker: 'w', lease: 60_000 }, 5)).entries;
+    const before = await openStore(urlOf('grouped'), { timeout });
+    await before.configure('limited', { limits: { group: { concurrency: 1 } } });
+    for (const queue of ['plain', 'limited']) {
+      await before.add(queue, [
+        newJob('a1', { spec: { group: 'a' } }),
+        newJob('a2', { spec: { group: 'a' } }),
+        newJob('b1', { spec: { group: 'b' } }),
+      ]);
+      await before.join(queue, 'w', { lease: 60_000, info: '{}' });
+    }
+    const running = await claim(before, 'limited');
+    expect(names(running)).toEqual(['a1', 'b1']);
+    await before.close();
+    await downgrade('grouped');
+    // The older format counted what runs in groups without limits too.
+    await server.client.unsafe(`update grouped.groups set holds = 1 where name = 'a'`);
+    await migrateSchema(urlOf('grouped'), { timeout });
+    const after = await openStore(urlOf('grouped'), { timeout });
+    expect(names(await claim(after, 'plain'))).toEqual(['a1', 'b1', 'a2']);
+    expect(names(await claim(after, 'limited'))).toEqual([]);
+    const [first] = running;
+    await after.settle('limited', [settlementOf(first!, finish(first!.job!))]);
+    expect(names(await claim(after, 'limited'))).toEqual(['a2']);
+    await after.close();
   });
 
   it('refuses processes that are older than it from the moment of its migration, and they change nothing', async () => {

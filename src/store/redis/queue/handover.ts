@@ -1,5 +1,5 @@
-import { CroreError } from '../../errors.js';
-import type { Arg, ScriptReply } from './connection/client.js';
+import { CroreError } from '../../../errors.js';
+import type { Arg, ScriptReply } from '../connection/client.js';
 
 /** A claim of a worker in this process, made because something is being added. */
 export interface WaitingClaim {
