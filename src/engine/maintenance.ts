@@ -20,6 +20,8 @@ interface WatchedQueue {
   /** No sweep is needed before a signal, or before `dueAt` on the monotonic clock. */
   quiet: boolean;
   dueAt: number;
+  /** Until then a sweep need not look for anything that becomes due, on the same clock. */
+  nothingDueUntil: number;
   /** Called when something is ready without a signal. */
   wakes: Set<() => void>;
   /** Counts signals: one that comes during a sweep may be newer than its result. */
@@ -68,6 +70,7 @@ export class Maintenance {
       busy: false,
       quiet: false,
       dueAt: 0,
+      nothingDueUntil: 0,
       wakes: new Set(),
       signals: 0,
       unsubscribe: () => {},
@@ -122,12 +125,19 @@ export class Maintenance {
     }
     watched.busy = false;
     if (this.#queues.get(queue) !== watched) return;
-    const { sweep, lease } = combined(watched.policies);
+    const { sweep } = combined(watched.policies);
     watched.quiet = quietFor > sweep && signals === watched.signals;
-    // A signal may be lost: then the work of a dead worker is noticed half a lease later, and no more. After a whole lease without a sweep
-    // the store would take it that nobody could send heartbeats, and grant dead sessions another lease.
-    if (watched.quiet) watched.dueAt = performance.now() + Math.min(quietFor, Math.max(lease / 2, sweep));
+    if (watched.quiet) this.#rest(watched, performance.now() + quietFor);
     else this.#sweepIn(queue, watched, sweep);
+  }
+
+  /**
+   * A signal may be lost: then the work of a dead worker is noticed half a lease later, and no more. After a whole lease without a sweep
+   * the store would take it that nobody could send heartbeats, and grant dead sessions another lease.
+   */
+  #rest(watched: WatchedQueue, until: number): void {
+    watched.nothingDueUntil = until;
+    watched.dueAt = Math.min(until, performance.now() + restOf(watched));
   }
 
   /** Looks as often as the shortest interval of the sweeps so far. */
@@ -141,17 +151,40 @@ export class Maintenance {
     }, ms).unref();
   }
 
-  /** Sweeps that are due at about the same time are sent together: on Redis in one write, on SQLite in one transaction. */
+  /** Sweeps that are due at about the same time are sent together: on Redis as one call, on SQLite in one transaction. Those that are due soon come along. */
   #sweepDue(): void {
     const now = performance.now();
+    const { sweepQuiet } = this.engine.store;
+    const together: [string, WatchedQueue][] = [];
+    let due = false;
     for (const [queue, watched] of this.#queues) {
-      if (watched.quiet && !watched.busy && watched.dueAt <= now) void this.#sweep(queue, watched);
+      if (!watched.quiet || watched.busy) continue;
+      const isDue = watched.dueAt <= now;
+      const isShort = sweepQuiet !== undefined && now < watched.nothingDueUntil;
+      if (isShort && watched.dueAt - now <= restOf(watched) / 2) together.push([queue, watched]);
+      else if (isDue) void this.#sweep(queue, watched);
+      due ||= isDue;
+    }
+    if (due && together.length > 0) void this.#sweepTogether(together);
+  }
+
+  /** Sweeps queues one by one only if there is something to do in them, or if the store did not say. */
+  async #sweepTogether(together: readonly [string, WatchedQueue][]): Promise<void> {
+    const before = together.map(([, watched]) => watched.signals);
+    for (const [, watched] of together) watched.busy = true;
+    const queues = together.map(([queue, { policies }]) => ({ queue, lease: combined(policies).lease }));
+    const swept = await this.engine.store.sweepQuiet!(queues).catch(() => []);
+    for (const [i, [queue, watched]] of together.entries()) {
+      watched.busy = false;
+      if (this.#queues.get(queue) !== watched) continue;
+      if (swept[i] && watched.quiet && before[i] === watched.signals) this.#rest(watched, watched.nothingDueUntil);
+      else void this.#sweep(queue, watched);
     }
   }
 
   /** Another program has pushed tasks, or the connection for signals is dead and does not know it yet. */
   async #lookForReady(): Promise<void> {
-    const quiet = [...this.#queues].flatMap(([queue, watched]) => (watched.quiet ? [queue] : []));
+    const quiet = [...this.#queues].flatMap(([queue, watched]) => (watched.quiet && !watched.busy ? [queue] : []));
     if (!this.engine.store.withReady || this.#looking || quiet.length === 0) return;
     this.#looking = true;
     try {
@@ -167,6 +200,12 @@ export class Maintenance {
     }
     this.#looking = false;
   }
+}
+
+/** How long a quiet queue is not swept, in milliseconds. */
+function restOf({ policies }: WatchedQueue): number {
+  const { sweep, lease } = combined(policies);
+  return Math.max(lease / 2, sweep);
 }
 
 /**

@@ -71,6 +71,11 @@ export interface Store {
    * reservations.
    */
   sweep(queue: string, options: SweepOptions): Promise<SweepResult>;
+  /**
+   * Sweeps queues whose last sweep said that there is nothing to do for some time; false where that has changed and a whole sweep is needed.
+   * Absent where one call for many queues costs as much as one for each.
+   */
+  sweepQuiet?(queues: readonly QuietQueue[]): Promise<boolean[]>;
   /** Of these queues, those in which something is ready. Absent where nothing can become ready without a signal. */
   withReady?(queues: readonly string[]): Promise<string[]>;
 
@@ -310,6 +315,12 @@ export interface SweepOptions {
   lease: number;
   /** Skips a queue that was swept more recently than this; 0 always sweeps. */
   every: number;
+}
+
+/** A queue for `sweepQuiet`, and the lease of its sweeps. */
+export interface QuietQueue {
+  queue: string;
+  lease: number;
 }
 
 /** An entry that the caller of the sweep must settle. */

@@ -3,6 +3,8 @@ import type { Claim, Store } from '../store/store.js';
 /** Interval of the fallback poll, in milliseconds: signals may be lost. It doubles while polls find nothing. */
 const SLOW_POLL = 5_000;
 const SLOWEST_POLL = 60_000;
+/** The same where maintenance looks for entries that no signal has told of. */
+const SLOWEST_POLL_WITH_LOOKS = 300_000;
 /** Delay before retrying a failed claim. */
 const ERROR_PAUSE = 200;
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -108,7 +110,7 @@ export class ClaimTrigger {
 
   #pollLater(): void {
     this.#poll = setTimeout(() => {
-      this.#pollMs = Math.min(2 * this.#pollMs, SLOWEST_POLL);
+      this.#pollMs = Math.min(2 * this.#pollMs, this.store.withReady ? SLOWEST_POLL_WITH_LOOKS : SLOWEST_POLL);
       this.#wake();
       this.#pollLater();
     }, this.#pollMs);

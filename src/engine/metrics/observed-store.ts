@@ -77,6 +77,7 @@ export function observedStore(store: Store, metrics: Metrics, breakers: BreakerL
     batches: store.batches,
     history: store.history,
     raw: store.raw,
+    sweepQuiet: store.sweepQuiet?.bind(store),
     withReady: store.withReady?.bind(store),
     addIn:
       store.addIn &&

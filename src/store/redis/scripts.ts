@@ -64,6 +64,7 @@ export type ScriptName =
   | 'settle'
   | 'source_position'
   | 'sweep'
+  | 'sweep_quiet'
   | 'unregister'
   | 'update'
   | 'update_session'

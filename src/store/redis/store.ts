@@ -28,6 +28,7 @@ import type {
   NewSession,
   ProgressUpdate,
   QueueSettings,
+  QuietQueue,
   Settlement,
   Signal,
   SourceStore,
@@ -47,7 +48,7 @@ import { JobAdder } from './job-adder.js';
 import type { Keys } from './keys.js';
 import { lostWithReservations, lostWithWorkers } from './lost-entries.js';
 import { Handover } from './queue/handover.js';
-import { heartbeat, withReady } from './queue/many-queues.js';
+import { heartbeat, sweepQuiet, withReady } from './queue/many-queues.js';
 import { Moves } from './queue/moves.js';
 import { configure, settings } from './queue/settings.js';
 import { count, dependents, get, leasesOf, list, queues, workers } from './reads.js';
@@ -216,6 +217,10 @@ export class RedisStore implements Store {
       quietFor: quietFor!,
       ...(droppedDead! > 0 ? { droppedDead: droppedDead! } : {}),
     };
+  }
+
+  sweepQuiet(queues: readonly QuietQueue[]): Promise<boolean[]> {
+    return sweepQuiet(this.#view, queues);
   }
 
   withReady(queues: readonly string[]): Promise<string[]> {

@@ -41,6 +41,46 @@ export function testWorkers(bench: Bench): void {
       expect(await quietFor()).toBe(300);
     });
 
+    it('need only a short sweep at many queues in which nothing has changed', async () => {
+      if (!store.sweepQuiet) return; // a store that does not have it sweeps each by itself
+      const [queue, other] = [newQueue(), newQueue()];
+      const quiet = () => store.sweepQuiet!([queue, other].map((name) => ({ queue: name, lease: LEASE })));
+      for (const name of [queue, other]) {
+        await joined(name);
+        await claim(name, 1);
+      }
+      for (const name of [queue, other]) await store.sweep(name, SWEEP);
+      expect(await quiet()).toEqual([true, true]);
+
+      await store.add(queue, [newJob('a')]);
+      expect(await quiet()).toEqual([false, true]);
+      const [entry] = await claim(queue, 1);
+      await claim(queue, 1);
+      expect(await quiet()).toEqual([false, true]);
+      await store.settle(queue, [settlementOf(entry!, finish(entry!.job!))]);
+      expect(await quiet()).toEqual([true, true]);
+
+      // It counts as a sweep: a session that ends afterwards gets no other lease.
+      bench.now += LEASE - 1;
+      expect(await quiet()).toEqual([true, true]);
+      bench.now += 1;
+      expect(await quiet()).toEqual([false, false]);
+      for (const name of [queue, other]) await store.sweep(name, SWEEP);
+      expect(await store.heartbeat([session(queue), session(other)])).toEqual([false, false]);
+    });
+
+    it('have a whole sweep at a queue that nobody has swept for a lease', async () => {
+      if (!store.sweepQuiet) return;
+      const queue = newQueue();
+      await joined(queue);
+      await claim(queue, 1);
+      await store.sweep(queue, SWEEP);
+      bench.now += LEASE - 1;
+      await store.heartbeat([session(queue)]);
+      bench.now += 2;
+      expect(await store.sweepQuiet([{ queue, lease: LEASE }])).toEqual([false]);
+    });
+
     it('returns the work of a dead worker to the front, in order, exactly once', async () => {
       const queue = newQueue();
       await joined(queue, 'dead');

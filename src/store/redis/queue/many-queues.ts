@@ -1,5 +1,6 @@
-import type { WorkerSession } from '../../store.js';
+import type { QuietQueue, WorkerSession } from '../../store.js';
 import type { Arg, Reply } from '../connection/client.js';
+import type { ScriptName } from '../scripts.js';
 import type { View } from '../view.js';
 
 /** What an idle process asks about all of its queues: as few calls as the server allows, because a call costs more than what it asks. */
@@ -14,13 +15,13 @@ function hasSlots(view: View): boolean {
 }
 
 /** Renews sessions, a hundred in a call. */
-export async function heartbeat(view: View, sessions: readonly WorkerSession[]): Promise<boolean[]> {
-  const replies = await inParts(view, sessions, (part) => {
-    const keys = part.flatMap(({ queue }) => [view.keys.queue(queue).list, view.keys.queue(queue).stem]);
-    const args = part.flatMap(({ worker, lease }): Arg[] => [worker, String(lease)]);
-    return view.client.run('heartbeat', keys, [view.time(), ...args]).then(({ reply }) => reply as Reply[]);
-  });
-  return replies.flat().map((reply) => reply === 1);
+export function heartbeat(view: View, sessions: readonly WorkerSession[]): Promise<boolean[]> {
+  return runOnMany(view, 'heartbeat', sessions, ({ worker, lease }) => [worker, String(lease)]);
+}
+
+/** Sweeps queues in which there is nothing to do, a hundred in a call; false where there is. */
+export function sweepQuiet(view: View, queues: readonly QuietQueue[]): Promise<boolean[]> {
+  return runOnMany(view, 'sweep_quiet', queues, ({ lease }) => [String(lease)]);
 }
 
 /** Of these queues, those in which something is ready: other programs push tasks without a signal. */
@@ -38,6 +39,21 @@ export async function withReady(view: View, queues: readonly string[]): Promise<
 function readyKeys(view: View, queue: string): string[] {
   const { list, stem } = view.keys.queue(queue);
   return [list, `${stem}ready`, `${stem}prio`, `${stem}turns`];
+}
+
+/** Runs a script that takes the keys of many queues and answers 1 or 0 for each. */
+async function runOnMany<T extends { queue: string }>(
+  view: View,
+  name: ScriptName,
+  items: readonly T[],
+  argumentsOf: (item: T) => Arg[],
+): Promise<boolean[]> {
+  const replies = await inParts(view, items, (part) => {
+    const keys = part.flatMap(({ queue }) => [view.keys.queue(queue).list, view.keys.queue(queue).stem]);
+    const args = [view.time(), ...part.flatMap(argumentsOf)];
+    return view.client.run(name, keys, args).then(({ reply }) => reply as Reply[]);
+  });
+  return replies.flat().map((reply) => reply === 1);
 }
 
 /** Calls `ask` with parts of the items: with one at a time if each may be in another slot. */

@@ -1,16 +1,20 @@
 -- include: queue
 
--- For how many milliseconds the queue needs no sweep unless a signal comes first; 0: it needs the usual ones. Nothing waits, is leased or is on its
--- way to another queue, and the queue is hungry: whoever adds or claims something next sends a signal.
-local LONGEST_QUIET = 60000
+local LONGEST_QUIET = 300000
 
-local function quiet_for()
-  if call('HEXISTS', stem .. 'meta', 'hungry') == 0 or call('HLEN', stem .. 'active') > 1 then return 0 end
+-- Whether nothing waits, is leased or is on its way to another queue, and the queue is hungry: whoever adds or claims something next sends a signal.
+local function is_quiet(list, stem)
+  if call('HEXISTS', stem .. 'meta', 'hungry') == 0 or call('HLEN', stem .. 'active') > 1 then return false end
   local busy = { list }
   for i, name in ipairs({ 'leased', 'ready', 'prio', 'turns', 'reopen', 'rested', 'reserved', 'outbox', 'moving', 'edges', 'kept_by' }) do
     busy[i + 1] = stem .. name
   end
-  if call('EXISTS', unpack(busy)) > 0 then return 0 end
+  return call('EXISTS', unpack(busy)) == 0
+end
+
+-- For how many milliseconds the queue needs no sweep unless a signal comes first; 0: it needs the usual ones.
+local function quiet_for()
+  if not is_quiet(list, stem) then return 0 end
   local till = now + LONGEST_QUIET
   for _, name in ipairs({ 'scheduled', 'done', 'dead', 'cancelled', 'unique_ttl', 'fates_ttl', 'ids', 'kept_ttl', 'arrived' }) do
     local first = call('ZRANGE', stem .. name, 0, 0, 'WITHSCORES')[2]
