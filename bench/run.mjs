@@ -51,7 +51,8 @@ function plan(present) {
 
 function planOne(measurement, store, present) {
   if (!measurement.stores.includes(store)) return [];
-  const takesPart = (entry) => entry.stores.includes(store) && entry.family === measurement.family;
+  const takesPart = (entry) =>
+    entry.stores.includes(store) && entry.family === measurement.family && !entry.without?.includes(measurement.name);
   const ours = SUBJECTS.filter((entry) => entry.ours && takesPart(entry));
   const cases = casesOf(measurement, store, ours).filter((item) => item.name.includes(flags.only));
   if (cases.length === 0) return [];

@@ -4,7 +4,7 @@ import { drain } from './drain.mjs';
 import { bulk, oneByOne } from './enqueue.mjs';
 import { latency } from './latency.mjs';
 import { cpu, memory } from './server-cost.mjs';
-import { twoProcesses } from './two-processes.mjs';
+import { latencyInTwoProcesses, twoProcesses } from './two-processes.mjs';
 
 const ALL = ['redis', 'sqlite', 'postgres'];
 const SERVERS = ['redis', 'postgres'];
@@ -20,6 +20,13 @@ export const MEASUREMENTS = [
   { name: 'drain, concurrency 100', stores: ALL, run: drain(100), figures: RATE },
   { name: 'two processes', stores: SERVERS, run: twoProcesses, figures: RATE },
   { name: 'pickup latency', stores: ALL, run: latency, figures: PICKUP, options: { latency: true, concurrency: 1 } },
+  {
+    name: 'pickup latency, two processes',
+    stores: ALL,
+    run: latencyInTwoProcesses,
+    figures: PICKUP,
+    options: { latency: true, concurrency: 1 },
+  },
   { name: 'memory per waiting job', stores: SERVERS, run: memory, figures: BYTES },
   { name: 'server CPU per job', stores: SERVERS, run: cpu, figures: CPU },
   { name: 'enqueue by hand, 100 at once', family: 'worqr', stores: ['redis'], run: oneByOne, figures: RATE },

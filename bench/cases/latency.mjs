@@ -1,8 +1,8 @@
 import { payload } from '../payloads.mjs';
 import { sleep, within } from '../wait.mjs';
 
-const WARM_UP = 30;
-const PAUSE_MS = 4;
+export const WARM_UP = 30;
+export const PAUSE_MS = 4;
 const PATIENCE_MS = 10_000;
 
 /** An idle worker and one job at a time: from the call that adds the job until its handler starts. */
@@ -23,7 +23,7 @@ export async function latency({ subject, samples }) {
   return { ms: Number.POSITIVE_INFINITY, values: percentiles(took.slice(WARM_UP)) };
 }
 
-function percentiles(samples) {
+export function percentiles(samples) {
   const sorted = samples.toSorted((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
   return { p50: at(0.5), p99: at(0.99) };

@@ -2,8 +2,9 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { payloads } from '../payloads.mjs';
-import { inFlight, within } from '../wait.mjs';
+import { payload, payloads } from '../payloads.mjs';
+import { inFlight, sleep, within } from '../wait.mjs';
+import { PAUSE_MS, percentiles, WARM_UP } from './latency.mjs';
 
 const CHUNK = 100;
 const CHUNKS_IN_FLIGHT = 4;
@@ -12,13 +13,34 @@ const WORKER = fileURLToPath(new URL('./worker-process.mjs', import.meta.url));
 
 /** From the first add in this process until the worker has handled the last job, after as many warm-up jobs. */
 export async function twoProcesses({ subject, entry, place, jobs }) {
-  const worker = fork(WORKER, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-  try {
-    worker.send({ entry, place, jobs });
-    await heard(worker, 'starting the worker process');
+  return withWorker({ entry, place, jobs, concurrency: 100 }, async (worker) => {
     await pass(worker, subject, jobs);
     const ms = await pass(worker, subject, jobs);
     return { ms, values: { rate: (jobs * 1000) / ms } };
+  });
+}
+
+/** The pickup latency if the idle worker is another process: from the call that adds the job until its handler starts there. */
+export async function latencyInTwoProcesses({ subject, entry, place, samples }) {
+  return withWorker({ entry, place, jobs: 1, concurrency: 1, options: { latency: true } }, async (worker) => {
+    const took = [];
+    for (let index = 0; index < WARM_UP + samples; index++) {
+      await sleep(PAUSE_MS);
+      const handled = heard(worker, 'picking up one job');
+      const started = process.hrtime.bigint();
+      const [{ at }] = await Promise.all([handled, subject.enqueueOne(payload(index))]);
+      took.push(Number(BigInt(at) - started) / 1e6);
+    }
+    return { ms: Number.POSITIVE_INFINITY, values: percentiles(took.slice(WARM_UP)) };
+  });
+}
+
+async function withWorker(task, measure) {
+  const worker = fork(WORKER, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  try {
+    worker.send(task);
+    await heard(worker, 'starting the worker process');
+    return await measure(worker);
   } finally {
     worker.kill('SIGKILL');
   }

@@ -2,15 +2,13 @@
 // killed. The monotonic clock is system-wide, so both processes read the same time.
 import { load } from '../subjects/index.mjs';
 
-const CONCURRENCY = 100;
-
 process.once('disconnect', () => process.exit(0));
-process.once('message', async ({ entry, place, jobs }) => {
+process.once('message', async ({ entry, place, jobs, concurrency, options }) => {
   try {
     const { open } = await load(entry);
-    const subject = await open(place, entry.options ?? {});
+    const subject = await open(place, { ...entry.options, ...options });
     let handled = 0;
-    await subject.work(CONCURRENCY, () => {
+    await subject.work(concurrency, () => {
       if (++handled % jobs === 0) process.send({ at: String(process.hrtime.bigint()) });
     });
     process.send({ ready: true });

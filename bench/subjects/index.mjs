@@ -25,7 +25,7 @@ export const SUBJECTS = [
   { name: 'plainjob, full', file: 'plainjob.mjs', stores: ['sqlite'], options: { synchronous: 'FULL' } },
   { name: 'graphile-worker', file: 'graphile-worker.mjs', stores: ['postgres'] },
   { name: 'pg-boss', file: 'pg-boss.mjs', stores: ['postgres'] },
-  { name: 'river', file: 'river.mjs', stores: ['postgres'] },
+  { name: 'river', file: 'river.mjs', stores: ['postgres'], without: ['pickup latency, two processes'] },
   { name: 'ceiling', file: 'redis-ceiling.mjs', stores: ['redis'] },
   { name: 'ceiling, records', file: 'redis-ceiling.mjs', stores: ['redis'], options: { records: true } },
   { name: 'ceiling', file: 'sqlite-ceiling.mjs', stores: ['sqlite'] },

@@ -50,8 +50,13 @@ export interface Store {
    * Writes a copy of the whole store to a new file; blocks meanwhile. Absent where the store has means of its own.
    */
   backup?(file: string): void;
-  /** Claims up to `n` entries for a worker with a session, and renews that session. */
-  claim(session: WorkerSession, n: number): Promise<Claim>;
+  /**
+   * Claims up to `n` entries for a worker with a session, and renews that session. If there are none and the worker `waits`, the store may lease up
+   * to `n` entries to it as soon as they are added, once, and send them as a signal: what the signal does not reach is among its leases.
+   */
+  claim(session: WorkerSession, n: number, waits?: boolean): Promise<Claim>;
+  /** Nothing is sent any more to a worker that has waited. Absent where nothing is sent. */
+  withdraw?(session: WorkerSession): Promise<void>;
   /** Applies each outcome whose token still matches; false where it does not. */
   settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]>;
   /** Records progress or log lines of a running job; false if the lease is gone. */
@@ -445,5 +450,7 @@ export type Signal =
   | { type: 'cancelled'; token: string }
   /** New events were recorded. */
   | { type: 'events' }
+  /** Entries that were leased to a worker of this process that waited for them. */
+  | { type: 'delivered'; worker: string; entries: () => Entry[] }
   /** Signals may have been missed: check everything again. */
   | { type: 'reset' };

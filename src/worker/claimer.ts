@@ -1,5 +1,6 @@
 import { returnLeases } from '../engine/return-leases.js';
 import { CroreError } from '../errors.js';
+import type { Entry } from '../job/job.js';
 import { type Claim, MAX_BATCH, type Store, type WorkerSession } from '../store/store.js';
 import { ClaimTrigger } from './claim-trigger.js';
 import type { SettlementBatcher } from './settler.js';
@@ -25,6 +26,10 @@ export class Claimer {
   #held = false;
   /** The store may count entries as leased to this worker that it does not know of. */
   #mustReconcile = false;
+  /** The store may send entries by itself. */
+  #hasWaited = false;
+  /** Leases that the last comparison returned: their entries may still be on their way here. */
+  #returned: ReadonlySet<string> = new Set();
   #comparing: Promise<void> | undefined;
 
   constructor(
@@ -70,9 +75,35 @@ export class Claimer {
     return this.#trigger.dry;
   }
 
+  /** Takes entries that the store has leased to this worker by itself. */
+  deliver(worker: string, entries: () => Entry[]): void {
+    if (this.hooks.session()?.worker !== worker || this.#closed) return;
+    if (this.#held) {
+      this.#mustReconcile = true;
+      return;
+    }
+    const fresh = entries().filter(({ lease }) => !this.#returned.has(lease.token));
+    this.slots.accept(fresh);
+    this.hooks.taken(fresh.length);
+    this.#trigger.wake();
+  }
+
   close(): void {
     this.#closed = true;
     this.#trigger.close();
+  }
+
+  /** Returns what was sent to this worker since it was closed. */
+  async withdraw(session: WorkerSession): Promise<void> {
+    if (!this.#hasWaited || !this.store.withdraw) return;
+    this.#hasWaited = false;
+    try {
+      await this.store.withdraw(session);
+    } catch (error) {
+      this.hooks.onError(error as Error, `leaving queue '${this.queue}'`);
+      return;
+    }
+    await this.#compare(session);
   }
 
   /** Resolves when no claim is under way. */
@@ -101,7 +132,8 @@ export class Claimer {
   async #send(session: WorkerSession, n: number): Promise<void> {
     this.#asked += n;
     try {
-      const claim = await this.#trigger.claim(() => this.store.claim(session, n));
+      this.#hasWaited = true;
+      const claim = await this.#trigger.claim(() => this.store.claim(session, n, true));
       this.#asked -= n;
       this.#take(session, claim);
     } catch (error) {
@@ -141,11 +173,11 @@ export class Claimer {
       for (const token of this.slots.tokens) {
         if (before.has(token) && !theirs.has(token)) this.slots.stop(token, taken);
       }
-      await returnLeases(
-        this.store,
-        this.queue,
-        held.filter((lease) => !before.has(lease.token)),
-      );
+      // What was delivered meanwhile is held here, too.
+      const now = new Set([...this.slots.tokens, ...this.settler.tokens]);
+      const unknown = held.filter(({ token }) => !before.has(token) && !now.has(token));
+      this.#returned = new Set(unknown.map(({ token }) => token));
+      await returnLeases(this.store, this.queue, unknown);
     } catch (error) {
       this.#mustReconcile = true;
       this.hooks.onError(error as Error, `comparing leases of queue '${this.queue}'`);

@@ -52,6 +52,11 @@ export class LiveSession {
     return this.#joined && !this.#closed ? this.#session : undefined;
   }
 
+  /** The session that was opened last, even when it is closed or lost. */
+  get last(): WorkerSession {
+    return this.#session;
+  }
+
   /** Resolves when the current attempt to join is over. */
   get joining(): Promise<void> {
     return this.#joining;

@@ -177,6 +177,9 @@ export class Worker<T, C = ActiveJob<T>> {
       case 'reset':
         this.#claimer.reconcile();
         return;
+      case 'delivered':
+        this.#claimer.deliver(signal.worker, signal.entries);
+        return;
       case 'finished':
       case 'events':
         return;
@@ -231,6 +234,7 @@ export class Worker<T, C = ActiveJob<T>> {
     await this.#slots.drained(options.grace);
     this.#slots.giveBackRunning(shutdown);
     await Promise.all([this.#setup.prepare.close?.(), this.#settler.flushed()]);
+    await this.#claimer.withdraw(this.#session.last);
     this.#unsubscribe();
     this.#unwatch();
     await this.#session.leave();

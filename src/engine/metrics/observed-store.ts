@@ -4,6 +4,7 @@ import {
   type Claim,
   CREATED,
   type ScheduleStore,
+  type Signal,
   type SourceStore,
   type Store,
 } from '../../store/store.js';
@@ -39,6 +40,7 @@ const VERBS = [
   'obliterate',
   'watchForEnd',
 ] as const;
+type Delivery = Extract<Signal, { type: 'delivered' }>;
 type Verb = (typeof VERBS)[number];
 type AnyVerb = (...args: never[]) => Promise<unknown>;
 
@@ -94,9 +96,23 @@ export function observedStore(store: Store, metrics: Metrics, breakers: BreakerL
         return outcomes;
       }),
     backup: store.backup?.bind(store),
-    subscribe: (queue, listener) => store.subscribe(queue, listener),
+    withdraw: store.withdraw?.bind(store),
+    subscribe: (queue, listener) =>
+      store.subscribe(queue, (signal) =>
+        listener(signal.type === 'delivered' ? counted(signal, queue, store, metrics) : signal),
+      ),
     close: () => store.close(),
   };
+}
+
+/** Delivered entries count as claimed when a worker takes them. */
+function counted(signal: Delivery, queue: string, store: Store, metrics: Metrics): Delivery {
+  const entries = () => {
+    const taken = signal.entries();
+    metrics.claimed(queue, taken, store.now());
+    return taken;
+  };
+  return { ...signal, entries };
 }
 
 function observedSchedules(schedules: ScheduleStore, metrics: Metrics): ScheduleStore {

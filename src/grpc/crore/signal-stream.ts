@@ -25,7 +25,8 @@ export async function* listenTo(
   let fresh = true;
   let wake = () => {};
   const stop = store.subscribe(queue, (one) => {
-    if (one.type === 'finished' && !awaited.has(queue, one.id)) return;
+    // What is delivered to a worker of this process concerns nobody else.
+    if (one.type === 'delivered' || (one.type === 'finished' && !awaited.has(queue, one.id))) return;
     note(heard, one);
     fresh = true;
     wake();

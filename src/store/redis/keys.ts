@@ -41,6 +41,11 @@ export class Keys {
     return `${this.prefix}:schedules`;
   }
 
+  /** Pub/sub channel of a process for what is leased to its waiting workers. */
+  deliveries(origin: string): string {
+    return `${this.prefix}:deliveries:${origin}`;
+  }
+
   get format(): string {
     return `${this.prefix}:format`;
   }

@@ -69,7 +69,8 @@ export type ScriptName =
   | 'update'
   | 'update_session'
   | 'waiting_tasks'
-  | 'watch_for_end';
+  | 'watch_for_end'
+  | 'withdraw';
 
 /** Scripts that call others, as functions of their names. */
 const WITHIN: Partial<Record<ScriptName, ScriptName[]>> = {

@@ -101,7 +101,12 @@ export class RedisStore implements Store {
     this.threadUrl = options.threadUrl;
     this.#view = new View(options.client, options.keys, options.skew, options.clock);
     this.#registry = new Registry(this.#view);
-    this.#signals = new Signals(options.subscriber, options.client.isOrdered ? newNonce() : '');
+    this.#signals = new Signals(
+      options.subscriber,
+      options.keys,
+      options.client.timeout,
+      options.client.isOrdered ? newNonce() : '',
+    );
     this.#dependencies = new Dependencies(this.#view);
     this.batches = new RedisBatches(this.#view);
     this.#adder = new JobAdder(
@@ -134,9 +139,10 @@ export class RedisStore implements Store {
     return this.#adder.add(queue, jobs, limits);
   }
 
-  async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
+  async claim({ queue, worker, lease }: WorkerSession, n: number, waits = false): Promise<Claim> {
     const nonce = newNonce();
-    const args = [this.#view.time(), worker, String(n), nonce, String(lease)];
+    const channel = waits ? this.#signals.deliveryChannel : '';
+    const args = [this.#view.time(), worker, String(n), nonce, String(lease), channel];
     const send = () => this.#view.run('claim', queue, args, false);
     const { reply } = await markedClaim(nonce, () => this.#handover.offer({ queue, args, count: n, send }) ?? send());
     const [status, more, next, now, first, ...entries] = reply as [Buffer, number, Buffer, number, number, ...Packed];
@@ -147,6 +153,10 @@ export class RedisStore implements Store {
       more: more === 1,
       nextAt: nextAt === '' ? undefined : Number(nextAt),
     };
+  }
+
+  async withdraw({ queue, worker }: WorkerSession): Promise<void> {
+    await this.#view.run('withdraw', queue, [this.#view.time(), worker]);
   }
 
   async settle(queue: string, settlements: readonly Settlement[]): Promise<boolean[]> {
@@ -299,7 +309,7 @@ export class RedisStore implements Store {
   }
 
   subscribe(queue: string, listener: (signal: Signal) => void): () => void {
-    return this.#signals.listen(this.#view.keys.queue(queue).channel, listener);
+    return this.#signals.listen(queue, this.#view.keys.queue(queue).channel, listener);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,8 @@
 import type { Cluster, Redis } from 'ioredis';
 import type { Subscription } from '../../raw-store.js';
 import type { Signal } from '../../store.js';
+import type { Keys } from '../keys.js';
+import { readDelivery } from '../records/entries.js';
 import { release } from './node-redis.js';
 
 type Listener = (signal: Signal) => void;
@@ -8,6 +10,8 @@ type Listener = (signal: Signal) => void;
 type MessageListener = (message: Buffer | undefined) => void;
 
 interface Channel {
+  /** The queue whose signals it carries, for listeners. */
+  queue: string;
   messageListeners: Set<MessageListener>;
   listeners: Set<Listener>;
   ready: Promise<void>;
@@ -26,15 +30,30 @@ export interface Subscriber {
 export class Signals {
   readonly #channels = new Map<string, Channel>();
   #connection: Redis | Cluster | undefined;
+  /** The channel for deliveries to this process, and whether it is subscribed to now. */
+  readonly #deliveries: string;
+  #isDelivering = false;
+  #probe: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly subscriber: Subscriber,
+    keys: Keys,
+    /** How long the server has to answer, in milliseconds. */
+    private readonly timeout: number,
     /** Of signals that need not come back, because `nudge` has told the listeners here; empty if all have to. */
     readonly origin = '',
-  ) {}
+  ) {
+    this.#deliveries = origin === '' || subscriber.given ? '' : keys.deliveries(origin);
+  }
 
-  listen(name: string, listener: Listener): () => void {
+  /** The channel on which this process gets what is leased to its waiting workers; empty if it would not arrive. */
+  get deliveryChannel(): string {
+    return this.#isDelivering ? this.#deliveries : '';
+  }
+
+  listen(queue: string, name: string, listener: Listener): () => void {
     const channel = this.#channel(name);
+    channel.queue = queue;
     channel.listeners.add(listener);
     return () => {
       channel.listeners.delete(listener);
@@ -59,6 +78,8 @@ export class Signals {
   }
 
   close(): void {
+    clearInterval(this.#probe);
+    this.#isDelivering = false;
     const connection = this.#connection;
     if (connection && this.subscriber.given) {
       for (const name of this.#channels.keys()) connection.unsubscribe(name).catch(() => {});
@@ -73,7 +94,7 @@ export class Signals {
   #channel(name: string): Channel {
     const known = this.#channels.get(name);
     if (known) return known;
-    const channel: Channel = { messageListeners: new Set(), listeners: new Set(), ready: Promise.resolve() };
+    const channel: Channel = { queue: '', messageListeners: new Set(), listeners: new Set(), ready: Promise.resolve() };
     this.#channels.set(name, channel);
     channel.ready = this.#subscribe(this.#connect(), name);
     return channel;
@@ -90,14 +111,51 @@ export class Signals {
     const connection = this.subscriber.open();
     this.#connection = connection;
     connection.on('error', this.#ignore).on('messageBuffer', this.#receive).on('ready', this.#again);
+    if (this.#deliveries !== '') {
+      connection.on('close', this.#stopDeliveries);
+      this.#startDeliveries(connection);
+      this.#probe = setInterval(() => this.#prove(connection as Redis), 2 * this.timeout).unref();
+    }
     return connection;
+  }
+
+  #startDeliveries(connection: Redis | Cluster): void {
+    connection.subscribe(this.#deliveries).then(
+      () => {
+        this.#isDelivering = true;
+      },
+      () => {},
+    );
+  }
+
+  readonly #stopDeliveries = (): void => {
+    this.#isDelivering = false;
+  };
+
+  /** A connection may be dead without either side knowing it: what is sent to it is then leased to a worker that does not know of it. A new one makes workers compare. */
+  #prove(connection: Redis): void {
+    if (this.#isDelivering) connection.ping().catch(() => connection.disconnect(true));
   }
 
   readonly #ignore = (): void => {};
 
-  readonly #receive = (name: Buffer, message: Buffer): void => this.#emit(name.toString(), message);
+  readonly #receive = (name: Buffer, message: Buffer): void => {
+    const channel = name.toString();
+    if (channel === this.#deliveries) this.#deliver(message);
+    else this.#emit(channel, message);
+  };
+
+  /** To all listeners of the queue: those that do not work for this worker ignore it. */
+  #deliver(message: Buffer): void {
+    const { channel: name, worker, entries } = readDelivery(message);
+    const channel = this.#channels.get(name);
+    if (!channel) return;
+    const signal: Signal = { type: 'delivered', worker, entries: () => entries(channel.queue) };
+    for (const listener of channel.listeners) listener(signal);
+  }
 
   readonly #again = (): void => {
+    if (this.#deliveries !== '') this.#startDeliveries(this.#connection!);
     for (const name of this.#channels.keys()) void this.#subscribe(this.#connection!, name);
   };
 

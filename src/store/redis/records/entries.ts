@@ -28,6 +28,29 @@ export function readEntries(origin: ClaimOrigin, packed: Packed): Entry[] {
     : readJobs(origin, packed as [Buffer, Buffer, Buffer]);
 }
 
+/** What `deliver.lua` sends: the signal channel of the queue, the worker, and the parts of a claim's reply. The entries are read when they are asked for. */
+export function readDelivery(message: Buffer): {
+  channel: string;
+  worker: string;
+  entries: (queue: string) => Entry[];
+} {
+  const parts: Buffer[] = [];
+  unpack(message, (start, end) => parts.push(message.subarray(start, end)));
+  const [channel, worker, nonce, now, first] = parts.slice(0, 5).map(String) as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  const [one, two] = parts.slice(5) as [Buffer, Buffer];
+  // A task comes with the size of its batch, jobs come with their ids, and none of them has run before.
+  const packed: Packed = one.length <= 2 ? [Number(String(one)), two] : [one, two, NO_RUNS];
+  const entries = (queue: string) =>
+    readEntries({ queue, worker, now: Number(now), first: Number(first), nonce }, packed);
+  return { channel, worker, entries };
+}
+
 function readRawTasks({ worker, first, nonce }: ClaimOrigin, [size, ...batches]: [number, ...Buffer[]]): Entry[] {
   const entries: Entry[] = [];
   const alone = size === 1;
@@ -66,6 +89,9 @@ function readJobs(
   });
   return entries;
 }
+
+/** An empty list. */
+const NO_RUNS = Buffer.from([0x90]);
 
 export function isDoneTask({ lease, outcome }: Settlement): boolean {
   return lease.id === undefined && outcome.to === 'done';

@@ -2,6 +2,7 @@
 -- ARGV: now, bytes of the records, 1 if the ids were generated for this call and cannot exist yet, packed list of id,
 -- record, id, record …, origin of the signal. Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
+-- first: deliver_jobs
 -- include: bytes ended_ids events wake
 local fields = cmsgpack.unpack(ARGV[4])
 local ids, n = {}, #fields / 2

@@ -1,6 +1,7 @@
 -- push: adds raw tasks at the back of the plain list.
 -- ARGV: now, maximum number of waiting entries ('' = no limit), maximum waiting bytes, bytes of these tasks, origin of the signal, task…
 -- Reply: 1 accepted, 0 full.
+-- first: deliver_tasks
 -- include: bytes wake
 local n = #ARGV - 5
 if ARGV[2] ~= '' then

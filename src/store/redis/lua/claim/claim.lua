@@ -1,12 +1,12 @@
 -- claim: up to n entries for a worker whose session is alive.
--- ARGV: now, worker, n, nonce, lease in ms.
+-- ARGV: now, worker, n, nonce, lease in ms, channel on which the worker's process listens for deliveries ('' = it does not).
 -- Reply: status (ok, paused, lost), more (0 or 1), time of the next scheduled job or '', now, first claim sequence, and
 -- packed lists: ids ('' for a raw task), bodies (record or task), runs before the claim ('' for a new job; empty list if
 -- all are new). If all are raw tasks, instead of these lists: size of the task batches, packed list of the tasks of each batch, or of all.
 -- The token of the k-th entry is '<attempt>.<first>-<k, three digits from 000>.<nonce>', with the number of tasks in its batch in place
 -- of the attempt if all are raw tasks. A claim also renews the session.
 -- first: claim_plain
--- include: allow_oom breaker limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks started_events bytes wake
+-- include: allow_oom breaker waiting limits leased_count promote claim_priorities claim_groups claim_ready claim_leases lease_tasks started_events bytes wake
 local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 -- A key of the wrong type must fail here, before anything is written.
 call('LLEN', list)
@@ -14,7 +14,8 @@ allow_oom()
 local deadline = call('ZSCORE', stem .. 'workers', worker)
 if not deadline or tonumber(deadline) < 0 then return { 'lost', 0, '', now, 0 } end
 call('ZADD', stem .. 'workers', 'XX', 'GT', now + ARGV[5], worker)
-local paused, hungry = unpack(call('HMGET', stem .. 'meta', 'paused', 'hungry'))
+local paused, hungry, waiting = unpack(call('HMGET', stem .. 'meta', 'paused', 'hungry', 'waiting'))
+stop_waiting(worker, waiting)
 if paused then return { 'paused', 0, '', now, 0 } end
 -- An open breaker lets nothing through until its time comes, and then one entry.
 local gate = get_breaker()

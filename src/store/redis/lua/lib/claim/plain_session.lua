@@ -1,13 +1,13 @@
 -- include: queue
 
--- For a queue that needs none of the slower steps of a claim, with a worker whose session is alive: until when that is, and whether the next add has to wake
--- the workers. Otherwise nothing.
+-- For a queue that needs none of the slower steps of a claim, with a worker whose session is alive: until when that is, whether the next add has to wake
+-- the workers, and who waits for a delivery. Otherwise nothing.
 local function plain_session(worker)
-  local paused, breaker, limits, groups, minds, watched_until, hungry =
-    unpack(call('HMGET', stem .. 'meta', 'paused', 'breaker', 'pace', 'groups', 'minds', 'watched', 'hungry'))
+  local paused, breaker, limits, groups, minds, watched_until, hungry, waiting =
+    unpack(call('HMGET', stem .. 'meta', 'paused', 'breaker', 'pace', 'groups', 'minds', 'watched', 'hungry', 'waiting'))
   local deadline = tonumber(call('ZSCORE', stem .. 'workers', worker) or -1)
   if paused or breaker or limits or groups or minds or deadline < 0 or (watched_until and tonumber(watched_until) > now) then return end
-  return deadline, hungry
+  return deadline, hungry, waiting
 end
 
 -- With the server's clock, a session that was renewed just now is not renewed again: writing the time costs more than everything else in an empty claim.
