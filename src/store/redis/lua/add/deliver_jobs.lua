@@ -12,6 +12,8 @@ if ARGV[3] == '1' and #ARGV[4] <= 16384 and call('HEXISTS', stem .. 'meta', 'wai
     if deliver(to, first, { cmsgpack.pack(ids), cmsgpack.pack(records) }) then
       call('HSET', stem .. 'jobs', unpack(fields))
       lease_jobs(ids, first, to.worker, to.nonce)
+      event_of_all('added', ids)
+      event_of_all('started', ids, '1')
       return {}
     end
   end

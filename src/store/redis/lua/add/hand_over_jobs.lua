@@ -12,6 +12,8 @@ if ARGV[8] == '1' then
     renew_session(worker, deadline, ARGV[5])
     call('HSET', stem .. 'jobs', unpack(fields))
     lease_jobs(ids, first, worker, ARGV[4])
+    event_of_all('added', ids)
+    event_of_all('started', ids, '1')
     announce_handed(hungry, ARGV[10])
     return { {}, { 'ok', 0, '', now, first, cmsgpack.pack(ids), cmsgpack.pack(records), '\144' } }
   end

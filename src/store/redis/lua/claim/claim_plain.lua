@@ -30,6 +30,7 @@ do
     local ids = call('RPOP', stem .. 'ready', ARGV[3])
     local records = call('HMGET', stem .. 'jobs', unpack(ids))
     lease_jobs(ids, first, worker, nonce)
+    event_of_all('started', ids, '1')
     add_bytes(-size_of(records))
     return { 'ok', more, '', now, first, cmsgpack.pack(ids), cmsgpack.pack(records), '\144' }
   end

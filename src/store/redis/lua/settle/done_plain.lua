@@ -1,6 +1,6 @@
 -- done_plain: the beginning of done. It finds the jobs whose token matches, and ends them by itself if nobody waits for them or depends on them, and the
 -- queue has nothing special: most calls create none of the functions that the rest of done needs.
--- include: allow_oom drop_ended tokens
+-- include: allow_oom drop_ended events holds tokens
 allow_oom()
 local argv = cmsgpack.unpack(ARGV[4])
 local count, last = tonumber(ARGV[2]), #argv
@@ -53,8 +53,12 @@ local function list_done()
   if call('LPUSH', stem .. 'recent', unpack(live)) > count then drop_recent(count, math.min(1000, 2 * #live)) end
 end
 
-if ARGV[3] == '0' and not (breaker_set or limits_set or groups_set) and (not watched_until or tonumber(watched_until) <= now)
-  and call('EXISTS', stem .. 'reserved', stem .. 'awaited', stem .. 'kept_by', stem .. 'kept', stem .. 'downs') == 0 then
+watch_until = watched_until and tonumber(watched_until) > now or false
+
+if ARGV[3] == '0' and not (breaker_set or limits_set)
+  and call('EXISTS', stem .. 'reserved', stem .. 'awaited', stem .. 'kept_by', stem .. 'kept', stem .. 'downs', stem .. 'full') == 0 then
+  if groups_set then release_holds(ended) end
+  event_of_all('done', live)
   if count == 0 then drop_records(live) else list_done() end
   return reply
 end

@@ -1,4 +1,4 @@
--- include: queue
+-- include: queue events
 
 -- For a queue that needs none of the slower steps of a claim, with a worker whose session is alive: until when that is, whether the next add has to wake
 -- the workers, and who waits for a delivery. Otherwise nothing.
@@ -6,7 +6,8 @@ local function plain_session(worker)
   local paused, breaker, limits, groups, minds, watched_until, hungry, waiting =
     unpack(call('HMGET', stem .. 'meta', 'paused', 'breaker', 'pace', 'groups', 'minds', 'watched', 'hungry', 'waiting'))
   local deadline = tonumber(call('ZSCORE', stem .. 'workers', worker) or -1)
-  if paused or breaker or limits or groups or minds or deadline < 0 or (watched_until and tonumber(watched_until) > now) then return end
+  if paused or breaker or limits or groups or minds or deadline < 0 then return end
+  watch_until = watched_until and tonumber(watched_until) > now or false
   return deadline, hungry, waiting
 end
 
