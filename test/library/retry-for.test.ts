@@ -38,7 +38,7 @@ describe.each(STORES)('retryFor on %s', (_name, fresh) => {
       runs += 1;
       throw new Error('not yet');
     });
-    const job = await queue.add(1, { retryFor: '300ms', backoff: 20 });
+    const job = await queue.add(1, { retryFor: '2s', backoff: 20 });
     await expect(job.finished()).rejects.toMatchObject({ code: 'JOB_DEAD' });
     expect(runs).toBeGreaterThan(5);
     const late = await queue.add(2, { retryFor: 0, delay: 50 });

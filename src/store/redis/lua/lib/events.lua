@@ -19,11 +19,11 @@ local function tell_listeners()
   listeners_told = true
 end
 
--- The newest ten thousand are kept, and at most a hundred more: `recorded` in `meta` counts them.
+-- The newest ten thousand are kept, and at most a thousand more, so that they are rarely counted: `recorded` in `meta` counts them.
 local function write_events(kind, ids, count, info)
   call('XADD', stem .. 'events', '*', kind, ids, now, info or '')
   local all = call('HINCRBY', stem .. 'meta', 'recorded', count)
-  if all < 10100 then return end
+  if all < 11000 then return end
   local first
   repeat
     local before = first
