@@ -3,7 +3,7 @@ import { CroreError } from '../../../errors.js';
 import { type ScriptName, scriptOf } from '../scripts.js';
 import { type Connection, isCluster, type Source } from './connect.js';
 import { release } from './node-redis.js';
-import { MANY_ARGUMENTS, WrittenCommand } from './written-command.js';
+import { WrittenCommand } from './written-command.js';
 
 export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
@@ -190,8 +190,7 @@ export class RedisClient {
   /** A given connection may be of another library, or change the keys. */
   #issue(command: string, args: Arg[]): Promise<unknown> {
     const redis = this.#redis as Redis;
-    const isLong = command.startsWith('EVAL') && args.length >= MANY_ARGUMENTS;
-    if (!isLong || this.source.given || redis.options.keyPrefix) return redis.callBuffer(command, args);
+    if (!command.startsWith('EVAL') || this.source.given || redis.options.keyPrefix) return redis.callBuffer(command, args);
     const keys = KEYS_AT + Number(args[1]);
     return redis.sendCommand(new WrittenCommand(command, args.slice(0, keys), args.slice(keys))) as Promise<unknown>;
   }
