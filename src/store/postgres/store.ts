@@ -21,6 +21,7 @@ import type {
   NewSession,
   ProgressUpdate,
   QueueSettings,
+  QuietQueue,
   ScheduleStore,
   Settlement,
   Signal,
@@ -158,12 +159,24 @@ export class PostgresStore implements Store {
     const last = rows.pop();
     if (!last) return { lost: [], more: false };
     if (last.promoted === true) this.#emit(queue, { type: 'work' });
-    const dropped = last.dropped as number;
+    const dropped = last.dropped as number | null;
     return {
       lost: rows.map((row) => readLost(queue, row)),
       more: last.more === true,
-      ...(dropped > 0 ? { droppedDead: dropped } : {}),
+      quietFor: last.quiet as number,
+      ...(dropped !== null && dropped > 0 ? { droppedDead: dropped } : {}),
     };
+  }
+
+  /** A hundred at a time: each is locked until the call has ended. */
+  async sweepQuiet(queues: readonly QuietQueue[]): Promise<boolean[]> {
+    const swept: boolean[] = [];
+    for (let i = 0; i < queues.length; i += 100) {
+      const part = queues.slice(i, i + 100);
+      const args = [texts(part.map(({ queue }) => queue)), numbers(part.map(({ lease }) => lease))];
+      swept.push(...readFlags(await this.#view.client.value('sweep_quiet', [this.#view.time(), ...args])));
+    }
+    return swept;
   }
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {

@@ -190,7 +190,8 @@ export class RedisClient {
   /** A given connection may be of another library, or change the keys. */
   #issue(command: string, args: Arg[]): Promise<unknown> {
     const redis = this.#redis as Redis;
-    if (!command.startsWith('EVAL') || this.source.given || redis.options.keyPrefix) return redis.callBuffer(command, args);
+    if (!command.startsWith('EVAL') || this.source.given || redis.options.keyPrefix)
+      return redis.callBuffer(command, args);
     const keys = KEYS_AT + Number(args[1]);
     return redis.sendCommand(new WrittenCommand(command, args.slice(0, keys), args.slice(keys))) as Promise<unknown>;
   }

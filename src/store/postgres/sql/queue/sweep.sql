@@ -50,11 +50,11 @@ begin
   return v_ids + v_records;
 end $$;
 
--- sweep. The first row says whether anything was done, whether there is more, and how many dead jobs were dropped so far; the others are the entries of dead
--- workers and ended reservations, at most 500 of each worker.
+-- sweep. The last row says whether there is more, whether anything became ready, how many dead jobs were dropped so far, and for how long no sweep is needed; the
+-- others are the entries of dead workers and ended reservations, at most 500 of each worker.
 create function crore.sweep(p_now bigint, p_name text, p_lease bigint, p_every bigint)
 returns table (
-  more boolean, promoted boolean, dropped bigint, why text, raw boolean, claim bigint, n bigint, id text, state int, priority int, attempt int, crashes int, created bigint,
+  quiet bigint, more boolean, promoted boolean, dropped bigint, why text, raw boolean, claim bigint, n bigint, id text, state int, priority int, attempt int, crashes int, created bigint,
   at bigint, ran text, spec text, body text, bytes bytea, worker text, token text, task bytea
 ) language plpgsql as $$
 #variable_conflict use_column
@@ -70,8 +70,13 @@ declare
   v_found boolean := false;
   s record;
 begin
-  select c.swept into v_swept from crore.queues q, crore.counts(q.n) c where q.name = p_name;
-  if not found or (p_every > 0 and v_swept <= v_now and v_now - v_swept < p_every) then return; end if;
+  select q.n, c.swept into v_queue, v_swept from crore.queues q, crore.counts(q.n) c where q.name = p_name;
+  if not found then return; end if;
+  if p_every > 0 and v_swept <= v_now and v_now - v_swept < p_every then
+    quiet := crore.quiet_for(v_queue, v_now);
+    return next;
+    return;
+  end if;
   v_queue := crore.enter(p_name);
   if v_queue is null then return; end if;
   v_swept := (crore.counts(v_queue)).swept;
@@ -107,7 +112,7 @@ begin
     if found then v_found := true; else delete from crore.sessions e where e.queue = v_queue and e.worker = s.worker; end if;
   end loop;
   if not v_stalled then
-    return query select null::boolean, null::boolean, null::bigint, 'reservation', false, null::bigint, j.n, r.id, j.state::int, j.priority, j.attempt, j.crashes,
+    return query select null::bigint, null::boolean, null::boolean, null::bigint, 'reservation', false, null::bigint, j.n, r.id, j.state::int, j.priority, j.attempt, j.crashes,
         r.created, j.at, j.ran, r.spec, r.body, r.bytes, j.worker, j.token, null::bytea
       from (select * from crore.jobs k where k.queue = v_queue and k.state = 3 and k.until <= v_now order by k.until limit 500) j
       cross join lateral crore.record_at(v_queue, j.n) r order by j.until;
@@ -115,6 +120,7 @@ begin
   end if;
   if v_promoted > 0 then perform crore.wake(v_queue); end if;
   dropped := (crore.counts(v_queue)).dropped;
+  quiet := case when v_found then 0 else crore.quiet_for(v_queue, v_now) end;
   perform crore.forget_unused(v_queue, v_now);
   more := v_promoted = 1000 or v_old = 1000 or v_freed >= 1000 or v_found;
   promoted := v_promoted > 0;
@@ -125,10 +131,10 @@ end $$;
 -- The leases of a dead worker, latest claim first. A server session leaves out jobs whose reservation runs.
 create function crore.held_by(p_queue int, p_worker text, p_raw boolean)
 returns table (
-  more boolean, promoted boolean, dropped bigint, why text, raw boolean, claim bigint, n bigint, id text, state int, priority int, attempt int, crashes int, created bigint,
+  quiet bigint, more boolean, promoted boolean, dropped bigint, why text, raw boolean, claim bigint, n bigint, id text, state int, priority int, attempt int, crashes int, created bigint,
   at bigint, ran text, spec text, body text, bytes bytea, worker text, token text, task bytea
 ) language sql as $$
-  select null::boolean, null::boolean, null::bigint, 'worker', p_raw, split_part(e.token, '.', 1)::bigint, e.n, e.id, e.state, e.priority, e.attempt, e.crashes,
+  select null::bigint, null::boolean, null::boolean, null::bigint, 'worker', p_raw, split_part(e.token, '.', 1)::bigint, e.n, e.id, e.state, e.priority, e.attempt, e.crashes,
     e.created, e.at, e.ran, e.spec, e.body, e.bytes, e.worker, e.token, e.task from (
     select j.seq, j.n, r.id, j.state::int, j.priority, j.attempt, j.crashes, r.created, j.at, j.ran, r.spec, r.body, r.bytes, j.worker, j.token,
         null::bytea as task
