@@ -47,7 +47,7 @@ export class DoneMark {
 
 /**
  * Two short checksums and the length: this loads no module, and nobody gains anything from a collision. Four bytes at a
- * time: with one, it took 3 % of a flow of 500 programs.
+ * time: with one, it took 4 ms at 500 programs.
  */
 function digest(text: string): string {
   const words = new Uint32Array(Math.ceil(Buffer.byteLength(text) / 4));
