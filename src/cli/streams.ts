@@ -2,17 +2,27 @@
 
 const NAMES = ['stdout', 'stderr'] as const;
 const listeners = new Set<() => void>();
+/** Those that have been used. */
+export const openStreams: NodeJS.WriteStream[] = [];
 let guarded = false;
 let closed = false;
 
 /**
  * Without this, writing to a closed pipe ends the process with a stack trace. A server or a worker must continue then; a
- * command that only lists asks `outputClosed`, and stops.
+ * command that only lists asks `outputClosed`, and stops. Streams are opened by their first use: a quiet command uses none.
  */
 export function guardStreams(): void {
   if (guarded) return;
   guarded = true;
-  for (const name of NAMES) process[name].on('error', (error: NodeJS.ErrnoException) => onError(name, error));
+  for (const name of NAMES) {
+    const property = Object.getOwnPropertyDescriptor(process, name)!;
+    const get = () => {
+      Object.defineProperty(process, name, property);
+      openStreams.push(process[name].on('error', (error: NodeJS.ErrnoException) => onError(name, error)));
+      return process[name];
+    };
+    Object.defineProperty(process, name, { ...property, get });
+  }
 }
 
 function onError(name: (typeof NAMES)[number], error: NodeJS.ErrnoException): void {

@@ -1,7 +1,7 @@
 const POOL = Buffer.allocUnsafe(16_384);
-/** Three hexadecimal digits of every counter. */
-const COUNTERS = Array.from({ length: 0x1000 }, (_value, count) => count.toString(16).padStart(3, '0'));
 const VARIANTS = ['8', '9', 'a', 'b'] as const;
+/** Three hexadecimal digits of every counter; made with the first id, because that takes 2 ms of a start. */
+let counters: readonly string[] = [];
 let used = POOL.length;
 /** The pool in hexadecimal digits. */
 let digits = '';
@@ -15,6 +15,7 @@ function draw(bytes: number): number {
   if (used + bytes > POOL.length) {
     // Loaded with the first id, as not every process creates one.
     process.getBuiltinModule('node:crypto').randomFillSync(POOL);
+    if (counters.length === 0) counters = Array.from({ length: 0x1000 }, (_, i) => i.toString(16).padStart(3, '0'));
     digits = POOL.toString('hex');
     used = 0;
   }
@@ -44,7 +45,7 @@ export function newId(time: number = Date.now()): string {
   }
   const digit = 2 * at + 4;
   const variant = VARIANTS[POOL[at + 2]! >> 6]!;
-  return `${stamp}${COUNTERS[counter]}-${variant}${digits.slice(digit + 1, digit + 4)}-${digits.slice(digit + 4, digit + 16)}`;
+  return `${stamp}${counters[counter]}-${variant}${digits.slice(digit + 1, digit + 4)}-${digits.slice(digit + 4, digit + 16)}`;
 }
 
 function setStamp(time: number): void {

@@ -21,6 +21,8 @@ function fieldsOf({ work, options, map }: NodeSpec): Record<string, unknown> {
   // A function cannot be serialized: its module is loaded again.
   else fields.run = FUNCTION;
   if (map !== undefined) fields.map = map;
+  // Shared by most nodes. Without this line, V8 spends 15 ms on optimizing the loop at 500 programs.
+  if (options === DEFAULT_OPTIONS) return fields;
   for (const [key, value] of Object.entries(options)) {
     if (value === undefined || value === DEFAULT_OPTIONS[key as keyof typeof options]) continue;
     fields[key] = key === 'timeout' ? `${value}ms` : value;

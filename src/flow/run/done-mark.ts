@@ -12,17 +12,18 @@ const MOST_MARKS = 1_000;
 export class DoneMark {
   readonly #dir = join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'crore', 'flows');
   readonly #path: string;
-  readonly #text: string;
 
   /** `description` distinguishes this version of the flow from others. */
-  constructor(file: string, description: string) {
+  constructor(
+    file: string,
+    private readonly description: string,
+  ) {
     this.#path = join(this.#dir, digest(resolve(file)));
-    this.#text = digest(description);
   }
 
   get isSet(): boolean {
     try {
-      return readFileSync(this.#path, 'utf8') === this.#text;
+      return readFileSync(this.#path, 'utf8') === digest(this.description);
     } catch {
       return false;
     }
@@ -33,7 +34,7 @@ export class DoneMark {
       mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
       const names = readdirSync(this.#dir);
       if (names.length >= MOST_MARKS) for (const name of names) removeFile(join(this.#dir, name));
-      writeFileSync(this.#path, this.#text, { mode: 0o600 });
+      writeFileSync(this.#path, digest(this.description), { mode: 0o600 });
     } catch {
       // The home directory is not writable: a later --resume runs the flow again.
     }
@@ -44,13 +45,17 @@ export class DoneMark {
   }
 }
 
-/** Two short checksums and the length: this loads no module, and nobody gains anything from a collision. */
+/**
+ * Two short checksums and the length: this loads no module, and nobody gains anything from a collision. Four bytes at a
+ * time: with one, it took 4 ms at 500 programs.
+ */
 function digest(text: string): string {
+  const words = new Uint32Array(Math.ceil(Buffer.byteLength(text) / 4));
+  Buffer.from(words.buffer).write(text);
   let [a, b] = [0x811c9dc5, 0x9e3779b9];
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    a = Math.imul(a ^ code, 0x01000193);
-    b = Math.imul(b, 31) + code;
+  for (let i = 0; i < words.length; i++) {
+    a = Math.imul(a ^ words[i]!, 0x01000193);
+    b = (Math.imul(b, 31) + words[i]!) | 0;
   }
   return [a >>> 0, b >>> 0, text.length].map((sum) => sum.toString(36)).join('-');
 }
