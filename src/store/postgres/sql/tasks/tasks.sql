@@ -6,7 +6,7 @@ create function crore.split_tasks(p_bytes bytea, p_lengths int[]) returns table 
 $$;
 
 -- Adds tasks at the back of a locked queue; returns its counters, which the caller saves.
-create function crore.append_tasks(c crore.counters, p_bytes bytea, p_lengths int[]) returns crore.counters language plpgsql as $$
+create function crore.append_tasks(c crore.counters, p_bytes bytea, p_lengths int[], p_quiet boolean default false) returns crore.counters language plpgsql as $$
 declare
   v_first bigint;
 begin
@@ -20,7 +20,7 @@ begin
   c.tasks := c.tasks + cardinality(p_lengths);
   c.ready := c.ready + cardinality(p_lengths);
   c.bytes := c.bytes + length(p_bytes);
-  if c.hungry then
+  if c.hungry and not p_quiet then
     c.hungry := false;
     perform crore.signal(c.queue, 'w');
   end if;
@@ -37,15 +37,15 @@ begin
   perform crore.save(c);
 end $$;
 
--- push: all or none. p_most, p_max_bytes: limits of the queue, or null.
-create function crore.push(p_now bigint, p_name text, p_bytes bytea, p_lengths int[], p_most bigint, p_max_bytes bigint) returns boolean
-language plpgsql as $$
+-- push: all or none. p_most, p_max_bytes: limits of the queue, or null. `p_quiet`: the caller signals work.
+create function crore.push(p_now bigint, p_name text, p_bytes bytea, p_lengths int[], p_most bigint, p_max_bytes bigint, p_quiet boolean default false)
+returns boolean language plpgsql as $$
 declare
   v_queue int := crore.ensure(p_name);
   c crore.counters;
 begin
   if not crore.has_room(v_queue, cardinality(p_lengths), length(p_bytes), p_most, p_max_bytes) then return false; end if;
-  c := crore.append_tasks(crore.counts(v_queue), p_bytes, p_lengths);
+  c := crore.append_tasks(crore.counts(v_queue), p_bytes, p_lengths, p_quiet);
   perform crore.save(c);
   perform crore.task_event(v_queue, crore.time(p_now), 'work', cardinality(p_lengths));
   return true;
