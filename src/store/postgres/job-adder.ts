@@ -94,7 +94,7 @@ export class JobAdder {
     const known = jobs.some(({ fresh }) => !fresh);
     const claims = this.#waitingClaims(queue);
     try {
-      const ahead = claims[0] && (await this.#addAhead(queue, call(known), claims));
+      const ahead = claims[0] && (await this.#addAhead(call(known), claims));
       if (ahead === 'added') return { added: true, repeated: false };
       const again = ahead === 'uncertain';
       const { rows, repeated } = await this.view.client.run('add_plain', call(known || again), () => call(true));
@@ -106,7 +106,7 @@ export class JobAdder {
     }
   }
 
-  async #addAhead(queue: string, args: readonly Arg[], claims: Claims): Promise<'added' | 'not added' | 'uncertain'> {
+  async #addAhead(args: readonly Arg[], claims: Claims): Promise<'added' | 'not added' | 'uncertain'> {
     try {
       return (await this.#ahead('add_and_claim', args, claims)) ? 'added' : 'not added';
     } catch (error) {
