@@ -38,15 +38,23 @@ export class JobAdder {
       count,
       bytes,
     ];
+    const left = this.#timeLeft();
     const claims = this.#waitingClaims(queue);
     try {
       if (claims[0] && (await this.#ahead('push_and_claim', args, claims))) return true;
-      const accepted = (await this.view.client.value('push', args, false)) === true;
+      const accepted = (await this.view.client.value('push', args, false, left())) === true;
       if (accepted) this.view.signals.emit(queue, { type: 'work' });
       return accepted;
     } finally {
       for (const claim of claims) claim.send();
     }
+  }
+
+  /** The time limit covers the usual way, too, if it has to be tried second. */
+  #timeLeft(): () => number {
+    const { timeout } = this.view.client;
+    const deadline = performance.now() + timeout;
+    return () => Math.max(1, deadline - performance.now());
   }
 
   /** The claims of workers in this process that wait for work. */
@@ -92,12 +100,18 @@ export class JobAdder {
     if (!args) return { added: false, repeated: false };
     const call = (known: boolean) => [this.view.time(), queue, ...args, known, count, bytes];
     const known = jobs.some(({ fresh }) => !fresh);
+    const left = this.#timeLeft();
     const claims = this.#waitingClaims(queue);
     try {
       const ahead = claims[0] && (await this.#addAhead(call(known), claims));
       if (ahead === 'added') return { added: true, repeated: false };
       const again = ahead === 'uncertain';
-      const { rows, repeated } = await this.view.client.run('add_plain', call(known || again), () => call(true));
+      const { rows, repeated } = await this.view.client.run(
+        'add_plain',
+        call(known || again),
+        () => call(true),
+        left(),
+      );
       const added = rows[0]!.add_plain === true;
       if (added) this.view.signals.emit(queue, { type: 'work' });
       return { added, repeated: repeated || again };
