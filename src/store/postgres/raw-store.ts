@@ -15,6 +15,8 @@ import { TaskEvents } from './task-events.js';
 import type { View } from './view.js';
 
 const QUEUE = '(select q.n from crore.queues q where q.name = $1)';
+/** Tasks with numbers from here on wait. */
+const BACK = `(select task_back from crore.counters where queue = ${QUEUE} order by version desc limit 1)`;
 
 /** Raw tasks on PostgreSQL: see the contract, and sql/tasks/. */
 export class PostgresRawStore implements RawStore {
@@ -83,7 +85,9 @@ export class PostgresRawStore implements RawStore {
   }
 
   async findLeased(queue: string, task: Bytes): Promise<string[]> {
-    const text = `select n, token from crore.tasks where queue = ${QUEUE} and worker is not null and body = $2::bytea`;
+    const text = `select t.n, coalesce(t.token, l.token) as token from crore.tasks t
+      left join lateral crore.task_lease_of(t.queue, t.n) l on t.worker is null and (t.seq < 0) is not true
+      where t.queue = ${QUEUE} and t.body = $2::bytea and (t.worker is not null or l.token is not null)`;
     const rows = await this.view.client.read(text, [queue, task]);
     return rows.map((row) => makeToken(0, row.n as number, row.token as string));
   }
@@ -105,7 +109,9 @@ export class PostgresRawStore implements RawStore {
   }
 
   async #bodies(queue: string, limit: number | null): Promise<Bytes[]> {
-    const text = `select body from crore.tasks where queue = ${QUEUE} and worker is null order by seq limit $2::bigint`;
+    const waiting = (place: string, which: string) =>
+      `(select body, ${place} as place from crore.tasks where queue = ${QUEUE} and ${which} order by ${place} limit $2::bigint)`;
+    const text = `${waiting('seq', 'worker is null and seq < 0')} union all ${waiting('n', `n >= ${BACK}`)} order by place limit $2::bigint`;
     return (await this.view.client.read(text, [queue, limit])).map((row) => row.body as Bytes);
   }
 }

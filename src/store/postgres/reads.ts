@@ -147,6 +147,7 @@ export async function queues(client: PostgresClient): Promise<string[]> {
 
 const HOLDS = `(select count(*) from crore.jobs j where j.queue = s.queue and j.worker = s.worker and j.state = 3)
   + (select coalesce(sum(l.left_over), 0)::bigint from crore.leases l where l.queue = s.queue and l.worker = s.worker)
+  + (select coalesce(sum(l.left_over), 0)::bigint from crore.task_leases l where l.queue = s.queue and l.worker = s.worker)
   + (select count(*) from crore.tasks t where t.queue = s.queue and t.worker = s.worker and t.worker is not null)`;
 
 export async function workers(client: PostgresClient, queue: string): Promise<WorkerInfo[]> {
@@ -164,6 +165,8 @@ export async function leasesOf(client: PostgresClient, queue: string, worker: st
   const text = `select j.n, j.attempt, j.token, r.id from crore.jobs j join crore.records r using (n, queue)
       where j.queue = ${QUEUE} and j.worker = $2 and j.state = 3
     union all select f.n, 1, l.token, f.id from ${LEASED} where l.queue = ${QUEUE} and l.worker = $2
+    union all select t.n, 0, l.token, null from crore.task_leases l join crore.tasks t on t.queue = l.queue and t.n between l.first and l.last
+      and t.worker is null and (t.seq < 0) is not true where l.queue = ${QUEUE} and l.worker = $2
     union all select n, 0, token, null from crore.tasks where queue = ${QUEUE} and worker = $2 and worker is not null`;
   const rows = await client.read(text, [queue, worker]);
   return rows.map((row) => leaseOf(row, worker));

@@ -105,8 +105,10 @@ export class PostgresStore implements Store {
 
   async claim({ queue, worker, lease }: WorkerSession, n: number): Promise<Claim> {
     const nonce = randomBytes(9).toString('base64url');
-    const args = [this.#view.time(), queue, worker, lease, n, nonce];
-    const rows = await markedClaim(nonce, () => this.#view.client.rows('claim', args, false));
+    const args = [worker, lease, n, nonce];
+    const send = () => this.#view.client.rows('claim', [this.#view.time(), queue, ...args], false);
+    const offer = { queue, args, count: n, send };
+    const rows = await markedClaim(nonce, () => this.#view.handover?.offer(offer) ?? send());
     return readClaim(queue, worker, rows);
   }
 

@@ -1,17 +1,25 @@
+import { Handover } from '../handover.js';
 import type { Arg } from './connection/arguments.js';
-import type { Answer, PostgresClient } from './connection/client.js';
+import type { Answer, PostgresClient, Row } from './connection/client.js';
 import { CONCERNS_OTHERS, codeOf } from './connection/failure.js';
 import type { Signals } from './connection/signals.js';
 
 /** What the parts of the store share. */
 export class View {
+  /** Of jobs that are added to workers of this process that wait for them. */
+  readonly handover?: Handover<readonly Arg[], Row[]>;
+
   constructor(
     readonly client: PostgresClient,
     readonly signals: Signals,
     /** The server's clock minus ours. */
     private readonly skew: number,
     private readonly clock?: () => number,
-  ) {}
+    /** A pooler keeps our connections when the server crashes: only without one do we notice that what was not on the disk yet is lost. */
+    pooled = false,
+  ) {
+    if (!pooled) this.handover = new Handover();
+  }
 
   now(): number {
     return this.clock ? this.clock() : Date.now() + this.skew;

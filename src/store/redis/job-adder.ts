@@ -1,11 +1,11 @@
 import { CroreError } from '../../errors.js';
 import type { Bytes, NewJob } from '../../job/job.js';
+import type { Handover, WaitingClaim } from '../handover.js';
 import { type AddOutcome, type Capacity, CREATED, FULL, type SourceStep, type SourceStore } from '../store.js';
 import type { RedisBatches } from './batches.js';
 import type { Again, Arg, Reply, ScriptReply } from './connection/client.js';
 import type { Signals } from './connection/signals.js';
 import type { Dependencies } from './dependencies.js';
-import type { Handover, WaitingClaim } from './queue/handover.js';
 import { addArguments, capacityText, groupedArguments, plainArguments } from './records/arguments.js';
 import type { Registry } from './registry.js';
 import type { ScriptName } from './scripts.js';
@@ -32,7 +32,7 @@ export class JobAdder {
     private readonly signals: Signals,
     private readonly dependencies: Dependencies,
     private readonly batches: RedisBatches,
-    private readonly handover: Handover,
+    private readonly handover: Handover<Arg[], ScriptReply>,
   ) {}
 
   async push(queue: string, tasks: readonly Bytes[], limits: Capacity): Promise<boolean> {
@@ -137,7 +137,7 @@ export class JobAdder {
     name: ScriptName,
     queue: string,
     args: Arg[],
-    claim: WaitingClaim,
+    claim: WaitingClaim<Arg[], ScriptReply>,
     again: Again,
   ): Promise<ScriptReply> {
     const both = [...claim.args, ...args.slice(1)];

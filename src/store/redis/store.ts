@@ -12,6 +12,7 @@ import {
 } from '../../job/job.js';
 import { DEFAULT_SPEC, keepOf } from '../../job/spec.js';
 import { progressLine } from '../../job/timed-lines.js';
+import { Handover } from '../handover.js';
 import { markedClaim } from '../lost-claim.js';
 import { changeLine } from '../manual-changes.js';
 import { type SettleReply, settledInAll } from '../repeated-settle.js';
@@ -39,7 +40,7 @@ import type {
   WorkerSession,
 } from '../store.js';
 import { RedisBatches } from './batches.js';
-import type { Arg, RedisClient, Reply } from './connection/client.js';
+import type { Arg, RedisClient, Reply, ScriptReply } from './connection/client.js';
 import { Signals } from './connection/signals.js';
 import { Dependencies } from './dependencies.js';
 import { RedisEvents } from './events.js';
@@ -47,7 +48,6 @@ import { RedisHistory } from './history.js';
 import { JobAdder } from './job-adder.js';
 import type { Keys } from './keys.js';
 import { lostWithReservations, lostWithWorkers } from './lost-entries.js';
-import { Handover } from './queue/handover.js';
 import { heartbeat, sweepQuiet, withReady } from './queue/many-queues.js';
 import { Moves } from './queue/moves.js';
 import { configure, settings } from './queue/settings.js';
@@ -92,7 +92,7 @@ export class RedisStore implements Store {
   readonly #registry: Registry;
   readonly #signals: Signals;
   readonly #dependencies: Dependencies;
-  readonly #handover = new Handover();
+  readonly #handover = new Handover<Arg[], ScriptReply>();
   readonly #adder: JobAdder;
   readonly #moves: Moves;
 

@@ -5,7 +5,8 @@ import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CroreError } from '../../../dist/index.js';
 import { open } from '../../../dist/index.js';
-import { finish } from '../../../dist/job/transitions.js';
+import { DEFAULT_SPEC } from '../../../dist/job/spec.js';
+import { finish, release } from '../../../dist/job/transitions.js';
 import { openStore } from '../../../dist/store/open.js';
 import { FORMAT } from '../../../dist/store/postgres/migration.js';
 import { migrateSchema } from '../../../dist/store/schema.js';
@@ -60,6 +61,16 @@ describe('the schema of a store on PostgreSQL', () => {
     const tables = newer.map((table) => `${schema}.${table}`).join();
     await client.unsafe(`drop table ${tables} cascade; drop sequence ${schema}.ring_positions`);
     await client.unsafe(`alter table ${schema}.counters drop column turns_from`);
+    // Each task had its place and, when it was leased, its worker and token.
+    await client.unsafe(`update ${schema}.tasks t set worker = l.worker, token = l.token from ${schema}.task_leases l
+      where l.queue = t.queue and t.n between l.first and l.last and t.worker is null and t.seq is null`);
+    await client.unsafe(`update ${schema}.tasks set seq = n + 1000 where seq is null or seq > 0`);
+    await client.unsafe(`update ${schema}.counters set task_back = 0`);
+    await client.unsafe(`drop table ${schema}.task_leases cascade; drop index ${schema}.task_returned`);
+    await client.unsafe(
+      `alter table ${schema}.tasks drop constraint tasks_pkey, add primary key (n), alter column seq set not null`,
+    );
+    await client.unsafe(`create index task_waiting on ${schema}.tasks (queue, seq) where worker is null`);
     await client.unsafe(`drop index ${schema}.group_idle`);
     await client.unsafe(`create index group_idle on ${schema}.groups (queue, opened) where waiting = 0 and holds = 0`);
     await client.unsafe(`update ${schema}.crore_format set version = 1`);
@@ -161,6 +172,41 @@ describe('the schema of a store on PostgreSQL', () => {
     const [first] = running;
     await after.settle('limited', [settlementOf(first!, finish(first!.job!))]);
     expect(names(await claim(after, 'limited'))).toEqual(['a2']);
+    await after.close();
+  });
+
+  it('keeps raw tasks, their order and their leases when it is migrated', async () => {
+    const claim = async (store: Store, queue: string, n: number) =>
+      (await store.claim({ queue, worker: 'w', lease: 60_000 }, n)).entries;
+    const once = { attempt: 1, crashes: 0, spec: DEFAULT_SPEC };
+    const before = await openStore(urlOf('tasked'), { timeout });
+    for (const queue of ['some wait', 'all are leased', 'none']) {
+      await before.push(
+        queue,
+        ['a', 'b', 'c', 'd', 'e'].map((task) => Buffer.from(task)),
+      );
+      await before.join(queue, 'w', { lease: 60_000, info: '{}' });
+    }
+    const [first, second, third] = await claim(before, 'some wait', 3);
+    await before.settle('some wait', [settlementOf(second!, release(once))]);
+    const leased = await claim(before, 'all are leased', 5);
+    await before.settle(
+      'none',
+      (await claim(before, 'none', 5)).map((entry) => settlementOf(entry, finish(once))),
+    );
+    await before.close();
+    await downgrade('tasked');
+    await migrateSchema(urlOf('tasked'), { timeout });
+    const after = await openStore(urlOf('tasked'), { timeout });
+    for (const queue of ['all are leased', 'none']) await after.push(queue, [Buffer.from('f')]);
+    expect(
+      await after.settle('some wait', [settlementOf(first!, finish(once)), settlementOf(third!, release(once))]),
+    ).toEqual([true, true]);
+    expect(await after.settle('all are leased', [settlementOf(leased[1]!, release(once))])).toEqual([true]);
+    expect(names(await claim(after, 'some wait', 9))).toEqual(['c', 'b', 'd', 'e']);
+    expect(names(await claim(after, 'all are leased', 9))).toEqual(['b', 'f']);
+    expect(names(await claim(after, 'none', 9))).toEqual(['f']);
+    expect(await after.count('some wait')).toMatchObject({ ready: 0, active: 4 });
     await after.close();
   });
 

@@ -1,5 +1,5 @@
 import type { Body, Need, NewJob, Spec } from '../../../job/job.js';
-import { DEFAULT_SPEC, encodeSpec } from '../../../job/spec.js';
+import { DEFAULT_SPEC, encodeSpec, FORGETFUL_SPEC, NAMED_SPEC } from '../../../job/spec.js';
 import { type Arg, json, textList } from '../connection/arguments.js';
 
 /** New jobs in the form that the functions of the database take: see sql/jobs/add.sql. */
@@ -54,7 +54,7 @@ export function writeJob({ id, fresh, payload, priority, delay, at, replaceEnded
     at,
     delay,
     spec: encodeSpec(spec) || undefined,
-    traits: traitsOf(spec),
+    traits: storedTraits(spec),
     group: spec.group,
     reservation: spec.reservation || undefined,
     unique: unique && { key: unique.key, ttl: unique.ttl, mode: unique.mode },
@@ -79,6 +79,11 @@ export function traitsOf({ keep, unique, idWindow }: Spec): Traits | undefined {
   };
 }
 
+/** The two most common options have a short name in the database, and no traits: 48 bytes less for each job. */
+function storedTraits(spec: Spec): Traits | undefined {
+  return spec === FORGETFUL_SPEC || spec === NAMED_SPEC ? undefined : traitsOf(spec);
+}
+
 /** Whether none of the jobs has a unique key or concerns another job. */
 export function arePlain(jobs: readonly NewJob[]): boolean {
   return jobs.every(
@@ -101,7 +106,7 @@ export function plainArguments(jobs: readonly NewJob[]): Arg[] | undefined {
     textList(jobs.map(({ id }) => id)),
     textList(jobs.map(({ payload }) => payload as string)),
     written || null,
-    json(traitsOf(first) ?? null),
+    json(storedTraits(first) ?? null),
   ];
 }
 

@@ -207,9 +207,10 @@ begin
 end $$;
 
 -- The common case of add, without JSON: fresh jobs whose payloads are text, with the same options. `p_known`: some ids may be taken. Returns
--- false, and adds nothing, if one is or the queue has no room: then add decides.
+-- false, and adds nothing, if one is or the queue has no room: then add decides. `p_quiet`: the caller signals work.
 create function crore.add_plain(
-  p_now bigint, p_name text, p_ids text[], p_bodies text[], p_spec text, p_traits jsonb, p_known boolean, p_most bigint, p_bytes bigint
+  p_now bigint, p_name text, p_ids text[], p_bodies text[], p_spec text, p_traits jsonb, p_known boolean, p_most bigint, p_bytes bigint,
+  p_quiet boolean default false
 ) returns boolean language plpgsql as $$
 declare
   v_now bigint := crore.time(p_now);
@@ -231,7 +232,7 @@ begin
   c.fresh := c.fresh + v_count;
   c.ready := c.ready + v_count;
   c.bytes := c.bytes + s.bytes;
-  if c.hungry then
+  if c.hungry and not p_quiet then
     c.hungry := false;
     perform crore.signal(v_queue, 'w');
   end if;

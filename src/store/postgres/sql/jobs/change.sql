@@ -24,7 +24,7 @@ begin
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
   perform crore.make_rows(v_queue, p_ids);
   foreach v_id in array p_ids loop
-    select k.*, r.traits into j from crore.record_named(v_queue, v_id) r cross join lateral crore.row_at(r.n) k where k.state < 4;
+    select k.*, crore.traits(r.spec, r.traits) as traits into j from crore.record_named(v_queue, v_id) r cross join lateral crore.row_at(r.n) k where k.state < 4;
     v_applied := v_applied || found;
     continue when not found;
     perform crore.bump_state(v_queue, j.state, -1);
@@ -71,7 +71,7 @@ begin
   if v_queue is null then return array_fill(false, array[cardinality(p_ids)]); end if;
   perform crore.split_leases_of(v_queue, p_ids);
   foreach v_id in array p_ids loop
-    select k.*, r.traits into j from crore.record_named(v_queue, v_id) r cross join lateral crore.row_at(r.n) k
+    select k.*, crore.traits(r.spec, r.traits) as traits into j from crore.record_named(v_queue, v_id) r cross join lateral crore.row_at(r.n) k
       where (k.state = 3 or (k.state in (1, 2) and k.attempt > 0 and left(coalesce(k.outcome, ''), 1) <> chr(1)));
     v_applied := v_applied || found;
     continue when not found;
@@ -189,7 +189,10 @@ declare
   v_now bigint := crore.time(p_now);
   v_queue int := crore.enter(p_name);
 begin
-  if p_id is null then return exists (select 1 from crore.tasks where n = p_job and queue = v_queue and token = p_token); end if;
+  if p_id is null then
+    return exists (select 1 from crore.task_at(v_queue, p_job) t where t.token = p_token or t.worker is null and (t.seq < 0) is not true
+      and exists (select 1 from crore.task_lease_of(v_queue, p_job) l where l.token = p_token));
+  end if;
   perform crore.split_leases(v_queue, array[p_job]);
   perform 1 from crore.row_at(p_job) j cross join lateral crore.record_at(v_queue, j.n) r
     where j.queue = v_queue and j.token = p_token and j.attempt = p_leased and r.id = p_id;

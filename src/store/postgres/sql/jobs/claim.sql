@@ -12,13 +12,14 @@ declare
   v_queue int := crore.enter(p_name);
   v_now bigint := crore.time(p_now);
   v_token text;
-  v_tasks bigint[];
+  v_back bigint;
   v_first bigint;
   v_last bigint;
   v_bytes bigint;
   v_count int := 0;
   c crore.counters;
   q record;
+  t record;
 begin
   -- A claim that a crash of the server undoes was not made: its jobs wait again. So it does not wait for the disk.
   perform set_config('synchronous_commit', 'off', true);
@@ -26,8 +27,8 @@ begin
       s.deadline is not null as alive, s.deadline + case when p_now is null then p_lease / 16 else 0 end >= v_now + p_lease as renewed
     into q from crore.queues k left join crore.sessions s on s.queue = k.n and s.worker = p_worker and s.deadline >= 0 where k.n = v_queue;
   c := crore.counts(v_queue);
-  -- The common cases are fresh jobs only, raw tasks only, and nothing at all.
-  if v_queue is null or q.special or q.alive is not true or c.broken > 0 or c.ready > c.fresh + c.tasks or (c.fresh > 0 and c.tasks > 0)
+  -- The common cases are fresh jobs only, fresh tasks only, and nothing at all.
+  if v_queue is null or q.special or q.alive is not true or c.broken > 0 or c.ready > c.fresh + c.tasks or (c.tasks > 0 and (c.fresh > 0 or c.task_front < 0))
     or (c.scheduled > 0 and c.due <= v_now) then
     return query select * from crore.claim_any(p_now, v_queue, v_now, p_worker, p_lease, p_want, p_nonce);
     return;
@@ -35,9 +36,10 @@ begin
   if not q.renewed then perform crore.renew_session(p_now, v_queue, p_worker, p_lease); end if;
   v_token := c.claims || '.' || p_nonce;
   if c.tasks > 0 then
-    v_tasks := crore.take_tasks(v_queue, p_worker, v_token, p_want);
-    v_count := cardinality(v_tasks);
-    c := crore.counts(v_queue);
+    v_back := c.task_back;
+    select * into t from crore.lease_tasks(c, p_worker, v_token, p_want);
+    c := t.c;
+    v_count := cardinality(t.tasks);
   elsif c.fresh > 0 then
     select count(*), min(f.n), max(f.n), sum(f.size) into v_count, v_first, v_last, v_bytes
       from (select r.n, r.size from crore.records r where r.queue = v_queue and r.n >= c.head and r.n < crore.first_row() order by r.n limit p_want) f;
@@ -45,9 +47,9 @@ begin
   return query select 'ok', c.ready > v_count, case when c.scheduled > 0 then
       (select j.at from crore.jobs j where j.queue = v_queue and j.state = 1 and j.at >= c.due order by j.at limit 1) end,
     v_now, v_token, null::bigint, null, null::int, null::int, null::int, null::bigint, null, null, null, null::bytea, null::bytea;
-  if v_tasks is not null then
-    return query select null, null::boolean, null::bigint, null::bigint, null, t.n, null, null::int, null::int, null::int, null::bigint, null, null, null,
-      null::bytea, t.body from unnest(v_tasks) with ordinality u(n, place) join crore.tasks t on t.n = u.n order by u.place;
+  if v_back is not null then
+    return query select null, null::boolean, null::bigint, null::bigint, null, k.n, null, null::int, null::int, null::int, null::bigint, null, null, null,
+      null::bytea, k.body from crore.tasks k where k.queue = v_queue and k.n >= v_back and k.n < c.task_back order by k.n;
   elsif v_count > 0 then
     insert into crore.leases (queue, first, last, left_over, at, worker, token) values (v_queue, v_first, v_last, v_count, v_now, p_worker, v_token);
     return query select null, null::boolean, null::bigint, null::bigint, null, r.n, r.id, 0, 1, 0, r.created, null, r.spec, r.body, r.bytes, null::bytea
@@ -142,7 +144,7 @@ begin
       from unnest(t.jobs, t.job_places) u(n, place) cross join lateral crore.row_at(u.n) j cross join lateral crore.record_at(v_queue, u.n) r
     union all
     select u.place, k.n, null, null, null, null, null, null, null, null, null, k.body
-      from unnest(t.tasks, t.task_places) u(n, place) join crore.tasks k on k.n = u.n
+      from unnest(t.tasks, t.task_places) u(n, place) cross join lateral crore.task_at(v_queue, u.n) k
     ) e order by e.place;
 end $$;
 

@@ -43,14 +43,14 @@ create function crore.done_range(
   p_queue int, p_now bigint, p_jobs bigint[], p_ids text[], p_results text[], p_ran text, out ended boolean, out kept bigint, out most bigint
 ) language plpgsql as $$
 declare
-  v_traits jsonb := (select r.traits from crore.record_at(p_queue, p_jobs[1]) r);
+  v_traits jsonb := (select crore.traits(r.spec, r.traits) from crore.record_at(p_queue, p_jobs[1]) r);
   f record;
 begin
   ended := false;
   if v_traits ? 'window' then return; end if;
   select array_agg(r.n) as jobs, array_agg(r.id) as ids, array_agg(r.size) as sizes, array_agg(r.ctid) as places,
       bool_and(r.traits is not distinct from v_traits) as alike
-    into f from (select d.n, d.id::text, d.size, d.ctid, d.traits from crore.records d
+    into f from (select d.n, d.id::text, d.size, d.ctid, crore.traits(d.spec, d.traits) as traits from crore.records d
       where d.queue = p_queue and d.n >= p_jobs[1] and d.n <= p_jobs[cardinality(p_jobs)] order by d.n limit cardinality(p_jobs) + 1) r;
   if not f.alike or f.jobs is distinct from p_jobs or f.ids is distinct from p_ids then return; end if;
   ended := true;
@@ -103,7 +103,7 @@ begin
     elsif p_forget then
       with picked as materialized (
         select r.ctid, g.place from unnest(p_jobs, p_tokens, p_ids) with ordinality g(n, token, id, place)
-          cross join lateral (select d.ctid, d.id, d.traits from crore.records d where d.queue = p_queue and d.n >= g.n and d.n <= g.n order by d.n limit 1) r
+          cross join lateral (select d.ctid, d.id, crore.traits(d.spec, d.traits) as traits from crore.records d where d.queue = p_queue and d.n >= g.n and d.n <= g.n order by d.n limit 1) r
           where g.token = l.token and r.id = g.id and crore.is_forgotten(r.traits) and (not l.split or not exists (select 1 from crore.jobs j where j.n = g.n))
       ), gone as (
         delete from crore.records where ctid = any(array(select ctid from picked))
@@ -111,10 +111,10 @@ begin
     end if;
     if not v_together and cardinality(v_gone) < l.count then
       with picked as materialized (
-        select r.n, r.size, g.result, g.place, crore.keep_ms(r.traits, 4) as ms, crore.keep_count(r.traits, 4) as most
+        select r.n, r.size, g.result, g.place, crore.keep_ms(t.traits, 4) as ms, crore.keep_count(t.traits, 4) as most
           from unnest(p_jobs, p_tokens, p_ids, p_results) with ordinality g(n, token, id, result, place)
-          cross join lateral crore.record_at(p_queue, g.n) r
-          where g.token = l.token and r.id = g.id and (r.traits is null or not r.traits ? 'window' and crore.keep_ms(r.traits, 4) > 0 and crore.keep_count(r.traits, 4) > 0)
+          cross join lateral crore.record_at(p_queue, g.n) r cross join lateral (select crore.traits(r.spec, r.traits) as traits) t
+          where g.token = l.token and r.id = g.id and (t.traits is null or not t.traits ? 'window' and crore.keep_ms(t.traits, 4) > 0 and crore.keep_count(t.traits, 4) > 0)
             and (not l.split or not exists (select 1 from crore.jobs j where j.n = g.n))
       ), kept as (
         insert into crore.jobs (n, queue, state, seq, attempt, size, at, until, ran, outcome)
@@ -173,10 +173,11 @@ begin
       count(*) filter (where f.keep > 0), max(f.count) filter (where f.keep > 0), bool_or(f.linked), bool_or(f.special),
       min(f.keep) filter (where f.keep > 0), max(f.keep)
     into v_places, v_jobs, v_ids, v_results, v_groups, v_keeps, v_kept, v_count, v_linked, v_special, v_least, v_most
-    from (select g.place, j.n, r.id, g.result, j.grp, j.linked, r.traits ? 'window' as special,
-        crore.keep_count(r.traits, 4) as count, case when crore.keep_count(r.traits, 4) > 0 then crore.keep_ms(r.traits, 4) else 0 end as keep
+    from (select g.place, j.n, r.id, g.result, j.grp, j.linked, t.traits ? 'window' as special,
+        crore.keep_count(t.traits, 4) as count, case when crore.keep_count(t.traits, 4) > 0 then crore.keep_ms(t.traits, 4) else 0 end as keep
       from unnest(p_jobs, p_tokens, p_attempts, p_ids, p_results) with ordinality g(n, token, attempt, id, result, place)
       cross join lateral crore.row_at(g.n) j cross join lateral crore.record_at(p_queue, j.n) r
+      cross join lateral (select crore.traits(r.spec, r.traits) as traits) t
       where j.queue = p_queue and j.token = g.token and j.attempt = g.attempt and r.id = g.id) f;
   if v_jobs is null then return v_applied; end if;
   select k.breaker is not null as breaker, k.limits is not null as limits, k.watched > p_now as watched into q from crore.queues k where k.n = p_queue;
@@ -200,8 +201,9 @@ begin
       where j.ctid = u.place and (u.keep > 0 or u.n = any(v_needed));
   end if;
   if v_special then
-    insert into crore.ended_ids (queue, id, until) select p_queue, d.id, p_now + (d.traits->>'window')::bigint
-      from unnest(v_jobs) u(n) cross join lateral crore.record_at(p_queue, u.n) d where d.traits ? 'window' on conflict (queue, id) do update set until = excluded.until;
+    insert into crore.ended_ids (queue, id, until) select p_queue, d.id, p_now + (t.traits->>'window')::bigint
+      from unnest(v_jobs) u(n) cross join lateral crore.record_at(p_queue, u.n) d cross join lateral (select crore.traits(d.spec, d.traits) as traits) t
+      where t.traits ? 'window' on conflict (queue, id) do update set until = excluded.until;
   end if;
   if v_kept + cardinality(v_needed) < cardinality(v_jobs) then
     v_gone := case when v_kept + cardinality(v_needed) = 0 then v_jobs
@@ -243,9 +245,8 @@ declare
   q record;
 begin
   if v_queue is null then return array_fill(false, array[cardinality(p_tasks)]); end if;
-  with gone as (delete from crore.tasks t using unnest(p_tasks, p_tokens) g(n, token) where t.n = g.n and t.queue = v_queue and t.token = g.token returning t.n)
-    select array_agg(n) into v_gone from gone;
-  if v_gone is null then return array_fill(false, array[cardinality(p_tasks)]); end if;
+  v_gone := crore.remove_leased(v_queue, p_tasks, p_tokens);
+  if cardinality(v_gone) = 0 then return array_fill(false, array[cardinality(p_tasks)]); end if;
   select k.breaker is not null as breaker, k.limits is not null as limits, exists (select 1 from crore.task_locks l where l.queue = k.n) as locks
     into q from crore.queues k where k.n = v_queue;
   if q.locks then delete from crore.task_locks where queue = v_queue and task = any(v_gone); end if;

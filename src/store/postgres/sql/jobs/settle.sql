@@ -29,13 +29,14 @@ begin
   if v_queue is null then return array_fill(false, array[jsonb_array_length(p_list)]); end if;
   v_locked := case when v_cross then null else array[v_queue] end;
   perform crore.split_leases(v_queue, v_jobs);
+  perform crore.split_task_leases(v_queue, array(select (x->>'n')::bigint from jsonb_array_elements(p_list) x where not x ? 'id'));
   for e in select * from jsonb_array_elements(p_list) loop
     if e ? 'id' then
       select k.n, k.seq, k.size, k.grp, d.id, false as task into j
         from crore.row_at((e->>'n')::bigint) k cross join lateral crore.record_at(v_queue, k.n) d where k.queue = v_queue and k.token = e->>'token' and k.attempt = (e->>'leased')::int and d.id = e->>'id';
     else
       select t.n, t.seq, length(t.body) as size, null::text as grp, null::text as id, true as task into j from crore.tasks t
-        where t.n = (e->>'n')::bigint and t.queue = v_queue and t.token = e->>'token';
+        where t.queue = v_queue and t.n = (e->>'n')::bigint and t.token = e->>'token';
     end if;
     if not found then
       v_applied := v_applied || false;
@@ -48,7 +49,8 @@ begin
     if j.grp is not null then v_groups := v_groups || j.grp; end if;
     if j.task then
       if e->>'to' = 'ready' and not e ? 'record' then
-        update crore.tasks set worker = null, token = null where n = j.n;
+        -- Its place is given at the end.
+        update crore.tasks set worker = null, token = null where queue = v_queue and n = j.n;
         update crore.task_locks l set task = null where l.queue = v_queue and l.task = j.n;
         perform crore.bump(v_queue, tasks => 1, ready => 1, bytes => j.size, placed => true);
         v_fronts := v_fronts || jsonb_build_object('n', j.n, 'claim', e->'claim', 'seq', j.seq, 'task', true);
@@ -56,7 +58,7 @@ begin
         continue;
       end if;
       delete from crore.task_locks l where l.queue = v_queue and l.task = j.n;
-      delete from crore.tasks where n = j.n;
+      delete from crore.tasks where queue = v_queue and n = j.n;
       continue when not e ? 'record';
       -- The first failure of a raw task: it becomes a job, as if this lease had always been that of the job.
       select crore.insert_job(v_queue, e->'record', 2, v_now, v_now) as n, j.seq, j.size, null::text as grp, e->'record'->>'id' as id, true as task into j;
@@ -99,7 +101,7 @@ begin
   if v_returned > 0 then perform crore.task_event(v_queue, v_now, 'work', v_returned); end if;
   if cardinality(v_ended) > 0 then perform crore.notify_dependents(v_locked, v_now, v_ended, v_ids, v_states); end if;
   for r in select s.state, max(k.ms) as ms, max(k.count) as count
-      from (select (case x->>'to' when 'done' then 4 when 'dead' then 5 else 6 end) as state, coalesce(x->'traits', x->'record'->'traits') as traits
+      from (select (case x->>'to' when 'done' then 4 when 'dead' then 5 else 6 end) as state, coalesce(x->'traits', crore.traits(x->'record'->>'spec', x->'record'->'traits')) as traits
             from jsonb_array_elements(p_list) with ordinality y(x, place)
             where v_applied[place] and x->>'to' in ('done', 'dead', 'cancelled') and (x ? 'id' or x ? 'record')) s
       cross join lateral (select crore.keep_ms(s.traits, s.state) as ms, crore.keep_count(s.traits, s.state) as count) k
@@ -127,7 +129,7 @@ begin
   for r in select (f->>'n')::bigint as n, f ? 'task' as task, f->>'grp' as grp from unnest(p_fronts) f
       order by (f->>'claim')::bigint desc, (f->>'seq')::bigint desc loop
     if r.task then
-      update crore.tasks set seq = -nextval('crore.fronts') where n = r.n returning seq into v_seq;
+      update crore.tasks set seq = -nextval('crore.fronts') where queue = p_queue and n = r.n returning seq into v_seq;
       perform crore.list_task(p_queue, v_seq);
     else
       update crore.jobs set seq = -nextval('crore.fronts') where n = r.n returning seq, priority into v_seq, v_priority;

@@ -68,47 +68,15 @@ begin
   return found;
 end $$;
 
--- The numbers of the tasks that have waited longest, and the places from which to look for the next ones.
-create function crore.first_tasks(c crore.counters, p_limit bigint, out tasks bigint[], out front bigint, out back bigint) language plpgsql as $$
-declare
-  v_more bigint[];
-begin
-  select coalesce(array_agg(n), '{}'), max(seq) + 1 into tasks, front from (select n, seq from crore.tasks
-    where c.task_front < 0 and queue = c.queue and worker is null and seq >= c.task_front and seq < 0 order by seq limit p_limit) f;
-  back := c.task_back;
-  if cardinality(tasks) = p_limit then return; end if;
-  front := 0;
-  select coalesce(array_agg(n), '{}'), max(seq) + 1 into v_more, back from (select n, seq from crore.tasks
-    where queue = c.queue and worker is null and seq >= greatest(0, c.task_back) order by seq limit p_limit - cardinality(first_tasks.tasks)) f;
-  back := coalesce(back, c.task_back);
-  tasks := tasks || v_more;
-end $$;
-
 -- Leases the raw tasks that have waited longest; returns their numbers.
 create function crore.take_tasks(p_queue int, p_worker text, p_token text, p_limit bigint) returns bigint[] language plpgsql as $$
 declare
-  c crore.counters;
-  f record;
   t record;
-  v_bytes bigint;
 begin
   if p_limit <= 0 then return '{}'; end if;
-  c := crore.counts(p_queue);
-  select * into f from crore.first_tasks(c, p_limit);
-  if cardinality(f.tasks) = 0 then return f.tasks; end if;
-  with taken as (update crore.tasks set worker = p_worker, token = p_token where n = any(f.tasks) returning length(body) as size)
-    select sum(size) into v_bytes from taken;
-  c.task_front := f.front;
-  c.task_back := f.back;
-  c.tasks := c.tasks - cardinality(f.tasks);
-  c.bytes := c.bytes - v_bytes;
-  perform crore.save(c);
-  if exists (select 1 from crore.task_locks where queue = p_queue) then
-    for t in select n, sha256(body) as hash from crore.tasks where n = any(f.tasks) order by seq loop
-      update crore.task_locks set task = t.n where queue = p_queue and hash = t.hash and task is null;
-    end loop;
-  end if;
-  return f.tasks;
+  select * into t from crore.lease_tasks(crore.counts(p_queue), p_worker, p_token, p_limit);
+  if cardinality(t.tasks) > 0 then perform crore.save(t.c); end if;
+  return t.tasks;
 end $$;
 
 -- Takes higher priorities, then groups in turn, then raw tasks and default jobs alternately, then lower priorities. Returns the numbers of jobs and of

@@ -9,7 +9,7 @@ declare
   v_ms bigint;
   v_kept boolean;
 begin
-  select id, traits into r from crore.record_at(p_queue, p_job);
+  select id, crore.traits(spec, traits) as traits into r from crore.record_at(p_queue, p_job);
   perform crore.keep_awaited(p_queue, p_now, p_job, r.id);
   v_ms := crore.keep_ms(r.traits, p_state);
   v_kept := v_ms > 0 and crore.keep_count(r.traits, p_state) > 0;

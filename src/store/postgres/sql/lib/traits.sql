@@ -14,3 +14,8 @@ $$;
 create function crore.free_key(p_queue int, p_key text, p_id text) returns void language sql as $$
   delete from crore.keys where queue = p_queue and key = p_key and id = p_id
 $$;
+
+-- Of a stored job: the two most common options have a short name in `spec`, and no traits.
+create function crore.traits(p_spec text, p_traits jsonb) returns jsonb language sql immutable as $$
+  select case p_spec when '-' then '{"done": [0, 0]}' when '=' then '{"window": 3600000}' else p_traits end
+$$;

@@ -52,6 +52,7 @@ begin
   delete from crore.leases where queue = v_queue;
   delete from crore.records where queue = v_queue;
   delete from crore.tasks where queue = v_queue;
+  delete from crore.task_leases where queue = v_queue;
   delete from crore.task_locks where queue = v_queue;
   delete from crore.keys where queue = v_queue;
   delete from crore.groups where queue = v_queue;

@@ -108,6 +108,7 @@ begin
   end if;
   for s in select e.worker, e.raw from crore.sessions e where e.queue = v_queue and e.deadline = -1 loop
     perform crore.split_leases_by(v_queue, s.worker);
+    perform crore.split_task_leases_by(v_queue, s.worker);
     return query select * from crore.held_by(v_queue, s.worker, s.raw);
     if found then v_found := true; else delete from crore.sessions e where e.queue = v_queue and e.worker = s.worker; end if;
   end loop;

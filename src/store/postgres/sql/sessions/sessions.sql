@@ -31,6 +31,7 @@ declare
 begin
   if exists (select 1 from crore.jobs where queue = v_queue and worker = p_worker and state = 3)
     or exists (select 1 from crore.leases where queue = v_queue and worker = p_worker)
+    or exists (select 1 from crore.task_leases where queue = v_queue and worker = p_worker)
     or exists (select 1 from crore.tasks where queue = v_queue and worker = p_worker and worker is not null) then
     return;
   end if;

@@ -5,16 +5,14 @@ create function crore.split_tasks(p_bytes bytea, p_lengths int[]) returns table 
   from (select place, length, sum(length) over (order by place) as ends from unnest(p_lengths) with ordinality u(length, place)) p order by place
 $$;
 
--- Adds tasks at the back of a locked queue.
-create function crore.append_tasks(p_queue int, p_bytes bytea, p_lengths int[]) returns void language plpgsql as $$
+-- Adds tasks at the back of a locked queue; returns its counters, which the caller saves.
+create function crore.append_tasks(c crore.counters, p_bytes bytea, p_lengths int[], p_quiet boolean default false) returns crore.counters language plpgsql as $$
 declare
-  c crore.counters;
   v_first bigint;
 begin
-  if cardinality(p_lengths) = 0 then return; end if;
-  with added as (insert into crore.tasks (queue, seq, body) select p_queue, nextval('crore.backs'), t.body from crore.split_tasks(p_bytes, p_lengths) t
-    returning seq) select min(seq) into v_first from added;
-  c := crore.counts(p_queue);
+  if cardinality(p_lengths) = 0 then return c; end if;
+  with added as (insert into crore.tasks (queue, body) select c.queue, t.body from crore.split_tasks(p_bytes, p_lengths) t returning n)
+    select min(n) into v_first from added;
   if c.tasks = 0 then
     c.task_front := 0;
     c.task_back := v_first;
@@ -22,7 +20,11 @@ begin
   c.tasks := c.tasks + cardinality(p_lengths);
   c.ready := c.ready + cardinality(p_lengths);
   c.bytes := c.bytes + length(p_bytes);
-  perform crore.save(c);
+  if c.hungry and not p_quiet then
+    c.hungry := false;
+    perform crore.signal(c.queue, 'w');
+  end if;
+  return c;
 end $$;
 
 -- A task has returned to this place at the front.
@@ -35,16 +37,17 @@ begin
   perform crore.save(c);
 end $$;
 
--- push: all or none. p_most, p_max_bytes: limits of the queue, or null.
-create function crore.push(p_now bigint, p_name text, p_bytes bytea, p_lengths int[], p_most bigint, p_max_bytes bigint) returns boolean
-language plpgsql as $$
+-- push: all or none. p_most, p_max_bytes: limits of the queue, or null. `p_quiet`: the caller signals work.
+create function crore.push(p_now bigint, p_name text, p_bytes bytea, p_lengths int[], p_most bigint, p_max_bytes bigint, p_quiet boolean default false)
+returns boolean language plpgsql as $$
 declare
   v_queue int := crore.ensure(p_name);
+  c crore.counters;
 begin
   if not crore.has_room(v_queue, cardinality(p_lengths), length(p_bytes), p_most, p_max_bytes) then return false; end if;
-  perform crore.append_tasks(v_queue, p_bytes, p_lengths);
+  c := crore.append_tasks(crore.counts(v_queue), p_bytes, p_lengths, p_quiet);
+  perform crore.save(c);
   perform crore.task_event(v_queue, crore.time(p_now), 'work', cardinality(p_lengths));
-  perform crore.wake(v_queue);
   return true;
 end $$;
 
@@ -60,6 +63,7 @@ declare
   v_lengths int[];
   v_length bigint;
   v_bytes bytea;
+  c crore.counters := crore.counts(v_queue);
 begin
   for i in 1 .. cardinality(p_sizes) loop
     v_lengths := p_lengths[v_task : v_task + p_sizes[i] - 1];
@@ -76,12 +80,12 @@ begin
       end;
     end if;
     if p_sizes[i] > 0 then
-      perform crore.append_tasks(v_queue, v_bytes, v_lengths);
+      c := crore.append_tasks(c, v_bytes, v_lengths);
       perform crore.task_event(v_queue, v_now, 'work', p_sizes[i]);
     end if;
     v_accepted := v_accepted || true;
   end loop;
-  perform crore.wake(v_queue);
+  perform crore.save(c);
   return v_accepted;
 end $$;
 
@@ -96,6 +100,7 @@ declare
   v_token text := c.claims || '.' || p_nonce;
   v_tasks bigint[];
   l record;
+  t record;
 begin
   if not crore.renew_session(p_now, v_queue, p_worker, p_lease) then
     return query select 'lost', '', null::bigint, null::bytea;
@@ -106,13 +111,15 @@ begin
     return;
   end if;
   select * into l from crore.room_within_limits(v_queue, p_want, v_now);
-  v_tasks := crore.take_tasks(v_queue, p_worker, v_token, least(l.room, c.tasks));
+  select * into t from crore.lease_tasks(crore.counts(v_queue), p_worker, v_token, l.room);
+  v_tasks := t.tasks;
   if cardinality(v_tasks) > 0 then
+    perform crore.save(t.c);
     perform crore.bump(v_queue, claims => cardinality(v_tasks), ready => -cardinality(v_tasks), active => cardinality(v_tasks),
       opened => l.window_opened, started => l.window_started + cardinality(v_tasks));
   end if;
   return query select 'ok', v_token, null::bigint, null::bytea;
-  return query select null, null, t.n, t.body from unnest(v_tasks) with ordinality u(n, place) join crore.tasks t on t.n = u.n order by u.place;
+  return query select null, null, k.n, k.body from unnest(v_tasks) with ordinality u(n, place) cross join lateral crore.task_at(v_queue, u.n) k order by u.place;
 end $$;
 
 -- finish. Tokens as numbers of rows and their own part; p_results may contain nulls.
@@ -125,8 +132,9 @@ declare
   v_ended int := 0;
   t record;
 begin
+  perform crore.split_task_leases(v_queue, p_tasks);
   for i in 1 .. cardinality(p_tasks) loop
-    delete from crore.tasks k where k.n = p_tasks[i] and k.queue = v_queue and k.token = p_tokens[i] returning k.n, k.worker, k.body into t;
+    delete from crore.tasks k where k.queue = v_queue and k.n = p_tasks[i] and k.token = p_tokens[i] returning k.n, k.worker, k.body into t;
     v_applied := v_applied || found;
     continue when not found;
     v_ended := v_ended + 1;
@@ -146,9 +154,10 @@ end $$;
 create function crore.remove_tasks(p_now bigint, p_name text, p_task bytea) returns bigint language plpgsql as $$
 declare
   v_queue int := crore.ensure(p_name);
+  v_back bigint := (crore.counts(v_queue)).task_back;
   v_count bigint;
 begin
-  delete from crore.tasks where queue = v_queue and worker is null and body = p_task;
+  delete from crore.tasks where queue = v_queue and worker is null and (n >= v_back or seq < 0) and body = p_task;
   get diagnostics v_count = row_count;
   if v_count > 0 then perform crore.bump(v_queue, tasks => -v_count, ready => -v_count, bytes => -v_count * length(p_task)); end if;
   delete from crore.task_locks where queue = v_queue and hash = sha256(p_task) and task is null;
@@ -159,10 +168,11 @@ end $$;
 create function crore.clear_tasks(p_now bigint, p_name text) returns void language plpgsql as $$
 declare
   v_queue int := crore.ensure(p_name);
+  v_back bigint := (crore.counts(v_queue)).task_back;
   v_count bigint;
   v_bytes bigint;
 begin
-  with gone as (delete from crore.tasks where queue = v_queue and worker is null returning length(body) as size)
+  with gone as (delete from crore.tasks where queue = v_queue and worker is null and (n >= v_back or seq < 0) returning length(body) as size)
     select count(*), coalesce(sum(size), 0) into v_count, v_bytes from gone;
   if v_count > 0 then perform crore.bump(v_queue, tasks => -v_count, ready => -v_count, bytes => -v_bytes); end if;
   delete from crore.task_locks where queue = v_queue and task is null;

@@ -16,6 +16,7 @@ declare
   v_now bigint := crore.time(null);
   v_body text := coalesce(payload, 'null')::text;
   v_spec jsonb;
+  v_named boolean;
   v_job jsonb;
   v_others text[];
   v_existing text;
@@ -29,11 +30,12 @@ begin
     perform crore.refuse(format('payload for queue ''%s'' is %s bytes, the limit is 1048576', queue, octet_length(v_body)));
   end if;
   v_spec := crore.spec_of(queue, options, v_now);
+  v_named := v_spec = '{"idWindow": 3600000}';
   v_job := jsonb_strip_nulls(jsonb_build_object(
     'id', case when options ? 'id' then crore.name_option(options->'id', 'job id') else crore.new_id() end,
     'size', octet_length(v_body), 'priority', coalesce(crore.number_option(options->'priority', 'priority', -1000000, 1000000, true), 0),
     'at', crore.moment_option(options->'at', 'at'), 'delay', crore.duration_option(options->'delay', 'delay'),
-    'spec', nullif(v_spec, '{}')::text, 'traits', crore.traits_of(v_spec), 'group', v_spec->'group', 'reservation', v_spec->'reservation',
+    'spec', case when v_named then '=' else nullif(v_spec, '{}')::text end, 'traits', case when not v_named then crore.traits_of(v_spec) end, 'group', v_spec->'group', 'reservation', v_spec->'reservation',
     'unique', (v_spec->'unique') - 'scope', 'needs', v_spec->'needs', 'parent', v_spec->'parent', 'batch', v_spec->'batch',
     'fresh', case when not options ? 'id' then true end)) || jsonb_build_object('body', v_body);
   v_others := array(select distinct o from (select n->>'queue' as o from jsonb_array_elements(coalesce(v_spec->'needs', '[]')) n
