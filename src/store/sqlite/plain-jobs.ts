@@ -1,21 +1,23 @@
-import type { NewJob } from '../../job/job.js';
+import type { NewJob, Spec } from '../../job/job.js';
 import { encodeSpec, isRelated } from '../../job/spec.js';
 import type { Value } from './file/driver.js';
 import { type QueueCounters, sizeOf, type Tables } from './tables.js';
 
-/** Rows per statement. */
-const ROWS = 50;
+/** A new id is this long. */
+const ID = 36;
+/** A place is where a job begins in the packed text, times this, plus the length of its payload. */
+const PLACE = 2 ** 26;
+const LONGEST = PLACE - 1;
+/** With fewer jobs, packing saves nothing. */
+const FEW = 4;
 
-const COLUMNS = 'queue, id, state, priority, seq, created, reservation, spec, payload';
-
-/** Everything but the id and the payload is the same in all rows, or follows from their order. */
-function statementFor(rows: number): string {
-  const row = (i: number) => `(?1, ?${6 + 2 * i}, 2, 0, ?3 + ${i}, ?2, ?4, ?5, ?${7 + 2 * i})`;
-  return `INSERT INTO jobs (${COLUMNS}) VALUES ${Array.from({ length: rows }, (_x, i) => row(i)).join(', ')}`;
-}
-
-const MANY = statementFor(ROWS);
-const ONE = statementFor(1);
+const INSERT = 'INSERT INTO jobs (queue, id, state, priority, seq, created, reservation, spec, payload)';
+const ONE = `${INSERT} VALUES (?1, ?6, 2, 0, ?3, ?2, ?4, ?5, ?7)`;
+/** Ids and texts of all jobs are one value, cut apart by SQLite: with a value for each, `addMany` takes an eighth more CPU time. */
+const PACKED = `${INSERT}
+  SELECT ?1, CAST(substr(?6, 1 + value / ${PLACE}, ${ID}) AS TEXT), 2, 0, ?3 + key, ?2, ?4, ?5,
+    CAST(substr(?6, ${1 + ID} + value / ${PLACE}, value % ${PLACE}) AS TEXT)
+  FROM json_each(?7)`;
 
 /** A job with a new id that is ready now and concerns no other job. */
 export function isPlain({ fresh, priority, at, delay, replaceEnded, spec }: NewJob): boolean {
@@ -25,32 +27,44 @@ export function isPlain({ fresh, priority, at, delay, replaceEnded, spec }: NewJ
 
 /** Adds plain jobs to a queue whose events nobody records. */
 export function addPlain(tables: Tables, counters: QueueCounters, jobs: readonly NewJob[], now: number): void {
-  let bytes = 0;
-  for (let i = 0; i < jobs.length; ) {
-    const rows = jobs.length - i >= ROWS && sharesSpec(jobs, i) ? ROWS : 1;
-    const { spec } = jobs[i]!;
-    const text = encodeSpec(spec);
-    const values: Value[] = [
-      counters.queue,
-      now,
-      counters.get('back') + 1,
-      spec.reservation,
-      text === '' ? null : text,
-    ];
-    for (const end = i + rows; i < end; i++) {
-      const { id, payload } = jobs[i]!;
-      values.push(id, payload);
-      bytes += sizeOf(payload);
+  const packed = jobs.length < FEW ? undefined : pack(jobs);
+  if (packed) {
+    const { text, places } = packed;
+    tables.sql(PACKED).run(...shared(counters, jobs[0]!.spec, now), text, `[${places.join()}]`);
+    counters.add('back', jobs.length);
+    counters.add('bytes', text.length - ID * jobs.length);
+  } else {
+    for (const { id, payload, spec } of jobs) {
+      tables.sql(ONE).run(...shared(counters, spec, now), id, payload);
+      counters.add('back', 1);
+      counters.add('bytes', sizeOf(payload));
     }
-    tables.sql(rows === 1 ? ONE : MANY).run(...values);
-    counters.add('back', rows);
   }
   counters.add('ready', jobs.length);
-  counters.add('bytes', bytes);
 }
 
-function sharesSpec(jobs: readonly NewJob[], from: number): boolean {
-  const { spec } = jobs[from]!;
-  for (let i = from + 1; i < from + ROWS; i++) if (jobs[i]!.spec !== spec) return false;
-  return true;
+/** The values that all jobs of a statement have in common, and the place of the first in its queue. */
+function shared(counters: QueueCounters, spec: Spec, now: number): Value[] {
+  return [counters.queue, now, counters.get('back') + 1, spec.reservation, encodeSpec(spec) || null];
+}
+
+/** Undefined if the jobs have not all the same options, ids of the usual form and texts as payload, or if they are too long. */
+function pack(jobs: readonly NewJob[]): { text: Buffer; places: number[] } | undefined {
+  const { spec } = jobs[0]!;
+  let all = '';
+  for (const job of jobs) {
+    if (job.spec !== spec || typeof job.payload !== 'string' || job.id.length !== ID) return undefined;
+    all += job.id + job.payload;
+  }
+  const text = Buffer.from(all);
+  if (text.length > LONGEST) return undefined;
+  const isAscii = text.length === all.length;
+  const places: number[] = [];
+  let at = 0;
+  for (const { payload } of jobs) {
+    const size = isAscii ? payload.length : sizeOf(payload);
+    places.push(at * PLACE + size);
+    at += ID + size;
+  }
+  return at === text.length ? { text, places } : undefined;
 }

@@ -138,6 +138,15 @@ export class QueueCounters {
       .run(this.queue, type, id, now, String(info));
   }
 
+  /** The same event of many jobs: with a statement for each, working with a listener takes a tenth more CPU time. */
+  events(now: number, type: EventType, ids: readonly string[], info: string | number = ''): void {
+    if (this.row.watched <= now || ids.length === 0) return;
+    this.tables.queuesWithNewEvents.add(this.row.name);
+    this.tables
+      .sql('INSERT INTO events (queue, type, id, at, info) SELECT ?, ?, value, ?, ? FROM json_each(?)')
+      .run(this.queue, type, now, String(info), JSON.stringify(ids));
+  }
+
   /** The groups of the queue; their changes are written together with the counters. */
   groups(now: number): Groups {
     this.#groups ??= new Groups(this.tables, this, now);

@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { newId } from '../../../dist/job/id.js';
+import type { Body, Spec } from '../../../dist/job/job.js';
 import { die, finish } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
@@ -105,6 +107,31 @@ export function testAdding(bench: Bench): void {
       expect(Buffer.from(entries[0]!.job!.payload as Uint8Array)).toEqual(Buffer.from(bytes));
       expect(entries[1]!.job!.payload).toBe(text);
       expect(entries[2]!.job!.payload).toBe('');
+    });
+
+    it.each([1, 3, 4, 200])('keeps the order, options and payloads of %i new jobs added at once', async (count) => {
+      const payloads = ['"plain"', JSON.stringify('é'.repeat(40)), JSON.stringify('😀 \u0000'), ''];
+      const bytes = Uint8Array.from([0, 255, 128]);
+      const fill = (payload: (i: number) => Body, spec: (i: number) => Partial<Spec> = () => ({})) =>
+        Array.from({ length: count }, (_x, i) => newJob(newId(), { fresh: true, payload: payload(i), spec: spec(i) }));
+      const texts = fill((i) => payloads[i % payloads.length]!);
+      const mixed = fill((i) => (i % 3 === 2 ? bytes : payloads[0]!));
+      const other = fill(
+        () => '1',
+        (i) => ({ attempts: 1 + (i % 3) }),
+      );
+      for (const jobs of [texts, mixed, other]) {
+        const queue = newQueue();
+        await joined(queue);
+        expect(await store.add(queue, jobs)).toEqual(Array(count).fill({ outcome: 'created' }));
+        expect(await store.add(queue, [{ ...jobs[0]!, fresh: false }])).toMatchObject([{ outcome: 'duplicate' }]);
+        expect(await store.count(queue)).toMatchObject({ ready: count });
+        const found = (await claim(queue, count)).map(({ job }) => job!);
+        expect(found.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id));
+        expect(found.map(({ spec }) => spec.attempts)).toEqual(jobs.map(({ spec }) => spec.attempts));
+        const plain = (payload: Body) => (typeof payload === 'string' ? payload : [...payload]);
+        expect(found.map(({ payload }) => plain(payload))).toEqual(jobs.map(({ payload }) => plain(payload)));
+      }
     });
 
     it('keeps names distinct whatever characters they contain', async () => {

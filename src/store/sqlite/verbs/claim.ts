@@ -43,7 +43,7 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
     (grouping || counters.get('ready') > 0) && leave.n > 0
       ? take(tables, counters, { ...request, n: leave.n }, token, groups)
       : [];
-  for (const { job } of entries) if (job) counters.event(now, 'started', job.id, job.attempt);
+  recordStarts(counters, entries, now);
   countStarts(tables, queue, leave, entries.length);
   counters.add('claims', entries.length);
   counters.add('ready', -entries.length);
@@ -61,6 +61,18 @@ export function claim(tables: Tables, request: ClaimRequest): Claim {
   if (grouping) times.push(groups.nextOpening());
   const known = times.filter((time) => time !== undefined);
   return { status: 'ok', entries, more: waits && !spent, nextAt: known.length > 0 ? Math.min(...known) : undefined };
+}
+
+/** One call for each run of jobs with the same attempt, which is usually all of them. */
+function recordStarts(counters: QueueCounters, entries: readonly Entry[], now: number): void {
+  if (counters.row.watched <= now) return;
+  const jobs = entries.flatMap(({ job }) => job ?? []);
+  for (let from = 0, to = 0; from < jobs.length; from = to) {
+    const { attempt } = jobs[from]!;
+    while (jobs[to]?.attempt === attempt) to += 1;
+    const ids = jobs.slice(from, to).map(({ id }) => id);
+    counters.events(now, 'started', ids, attempt);
+  }
 }
 
 interface Leave {

@@ -19,17 +19,11 @@ export function readEvents(tables: Tables, queue: number, after: string, limit: 
   const from = Number(after);
   const known = tables.sql('SELECT 1 FROM events WHERE n = ? AND queue = ?').get(from, queue);
   const rows = tables
-    .sql('SELECT n, type, id, at, info FROM events WHERE queue = ? AND n > ? ORDER BY n LIMIT ?')
-    .all(queue, from, limit);
+    .arrays('SELECT n, type, id, at, info FROM events WHERE queue = ? AND n > ? ORDER BY n LIMIT ?')
+    .all(queue, from, limit) as [n: number, type: EventType, id: string, at: number, info: string][];
   return {
     gap: known === undefined,
-    events: rows.map((row) => ({
-      position: String(row.n),
-      type: row.type as EventType,
-      id: row.id as string,
-      at: row.at as number,
-      info: row.info as string,
-    })),
+    events: rows.map(([n, type, id, at, info]) => ({ position: String(n), type, id, at, info })),
   };
 }
 

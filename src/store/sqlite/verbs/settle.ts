@@ -134,13 +134,11 @@ class Settling {
     if (this.counters.row.breaker !== null) for (const { lease } of settlements) this.#breaker.succeeded(lease.token);
     this.ended.push(...ended);
     keepAwaited(this.tables, this.counters.queue, this.now, ended);
-    for (const { id } of ended) this.counters.event(this.now, 'done', id);
+    const ids = ended.map(({ id }) => id);
+    this.counters.events(this.now, 'done', ids);
     this.counters.add('active', -changed);
     for (const group of groups) this.#release(group);
-    if (idWindow) {
-      const ids = ended.map(({ id }) => id);
-      rememberIds(this.tables, this.counters.queue, ids, this.now + idWindow);
-    }
+    if (idWindow) rememberIds(this.tables, this.counters.queue, ids, this.now + idWindow);
     if (keep.count > 0) {
       this.counters.add('done', changed);
       this.#kept.set('done', keep);
