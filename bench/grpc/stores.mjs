@@ -24,9 +24,11 @@ const CREATED = { outcome: 'created' };
 const COUNTS = { blocked: 0, scheduled: 0, ready: 0, active: 0, done: 0, dead: 0, cancelled: 0 };
 
 function entryOf(id, payload, spec, n) {
-  const lease = { worker: 'bench', token: `1.1-000.${n}`, id };
-  const job = { queue: 'bench', id, state: 'active', payload, priority: 0, attempt: 1, crashes: 0, createdAt: 0, spec };
-  return { lease, job: { ...job, worker: lease.worker, token: lease.token } };
+  const worker = 'bench';
+  const token = `1.1-000.${n}`;
+  const counts = { priority: 0, attempt: 1, crashes: 0, createdAt: 0 };
+  const job = { queue: 'bench', id, state: 'active', payload, ...counts, spec, worker, token };
+  return { lease: { worker, token, id }, job };
 }
 
 /** What both stores have in common. */

@@ -38,7 +38,7 @@ it('adding, claiming and settling read no more of a queue than they change', asy
       );
   }
   await store.close();
-  expect([...plans.keys()].filter((sql) => /\bn BETWEEN|json_each/.test(sql))).toHaveLength(4);
+  expect([...plans.keys()].filter((sql) => /\bn BETWEEN|json_each/.test(sql))).toHaveLength(6);
   const whole = [...plans].filter(([, plan]) => /SCAN jobs|INDEX job_ids \(queue=\?\)/.test(plan));
   expect(whole).toEqual([]);
 });

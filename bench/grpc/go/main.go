@@ -41,9 +41,12 @@ func withNames() context.Context {
 	return metadata.AppendToOutgoingContext(context.Background(), "job_names", queue)
 }
 
+// Ids of no earlier run: a server keeps the records of ended jobs, and replacing those is another case.
+var run = strconv.FormatInt(time.Now().UnixMilli()%1_000_000_000, 36)
+
 func jobOf(i int) *lakh.Job {
 	return &lakh.Job{
-		Id:              "job-" + strconv.Itoa(i),
+		Id:              run + "-" + strconv.Itoa(i),
 		Name:            queue,
 		Args:            []string{"user@example.org", "4711"},
 		ExecutionTime:   &lakh.Job_Immediate{Immediate: &emptypb.Empty{}},

@@ -6,7 +6,7 @@ import type { RedisBatches } from './batches.js';
 import type { Again, Arg, Reply, ScriptReply } from './connection/client.js';
 import type { Signals } from './connection/signals.js';
 import type { Dependencies } from './dependencies.js';
-import { addArguments, capacityText, groupedArguments, plainArguments } from './records/arguments.js';
+import { addArguments, capacityText, groupedArguments, IDS, plainArguments } from './records/arguments.js';
 import type { Registry } from './registry.js';
 import type { ScriptName } from './scripts.js';
 import { asBuffer } from './tasks/raw-store.js';
@@ -52,7 +52,7 @@ export class JobAdder {
     if (plain) {
       plain.push(this.signals.origin);
       const { reply, repeated } = await this.#runAndSignal('add_plain', queue, plain, jobs.length, (args) => {
-        args[args.length - 3] = '0'; // a second try may find its own ids
+        if (args.at(-3) === IDS.fresh) args[args.length - 3] = IDS.chosen; // a second try may find its own ids
       });
       return outcomes(jobs, reply as Reply[], repeated);
     }

@@ -19,10 +19,24 @@ const PACKED = `${INSERT}
     CAST(substr(?6, ${1 + ID} + value / ${PLACE}, value % ${PLACE}) AS TEXT)
   FROM json_each(?7)`;
 
-/** A job with a new id that is ready now and concerns no other job. */
-export function isPlain({ fresh, priority, at, delay, replaceEnded, spec }: NewJob): boolean {
-  if (!fresh || priority !== 0 || at !== undefined || delay || replaceEnded) return false;
+/** A job that is ready now and concerns no other job. */
+export function isPlain({ priority, at, delay, replaceEnded, spec }: NewJob): boolean {
+  if (priority !== 0 || at !== undefined || delay || replaceEnded) return false;
   return !spec.needs && !spec.unique && spec.group === undefined && !isRelated(spec);
+}
+
+const TAKEN = 'SELECT 1 FROM json_each(?) AS chosen CROSS JOIN jobs ON queue = ? AND jobs.id = chosen.value LIMIT 1';
+const ENDED =
+  'SELECT 1 FROM json_each(?) AS chosen CROSS JOIN ended_ids ON queue = ? AND ended_ids.id = chosen.value AND until > ? LIMIT 1';
+
+/** Whether no id that a producer has chosen is taken; a query for each job would cost more than adding it. */
+export function hasNewIds(tables: Tables, queue: number, jobs: readonly NewJob[], now: number): boolean {
+  const ids: string[] = [];
+  for (const { id, fresh } of jobs) if (!fresh) ids.push(id);
+  if (ids.length === 0) return true;
+  if (new Set(ids).size < ids.length) return false;
+  const list = JSON.stringify(ids);
+  return !tables.sql(TAKEN).get(list, queue) && !tables.sql(ENDED).get(list, queue, now);
 }
 
 /** Adds plain jobs to a queue whose events nobody records. */

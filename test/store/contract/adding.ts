@@ -78,6 +78,23 @@ export function testAdding(bench: Bench): void {
       expect((await store.count(queue)).ready).toBe(2);
     });
 
+    it('accepts each id once among many of one call, and keeps the order of the others', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.add(queue, [newJob('b', { payload: '"first"' })]);
+      const ids = ['a', 'b', 'c', 'a', ...Array.from({ length: 60 }, (_x, i) => `j${i}`), 'c'];
+      const outcomes = await store.add(
+        queue,
+        ids.map((id) => newJob(id)),
+      );
+      const refused = ids.flatMap((id, i) => (outcomes[i]!.outcome === 'created' ? [] : [`${i} ${id}`]));
+      expect(refused).toEqual(['1 b', '3 a', `${ids.length - 1} c`]);
+      const distinct = ['b', ...new Set(ids.filter((id) => id !== 'b'))];
+      const entries = await claim(queue, 100);
+      expect(entries.map(({ job }) => job!.id)).toEqual(distinct);
+      expect(entries[0]!.job!.payload).toBe('"first"');
+    });
+
     it('serves higher priorities first, and each priority in order', async () => {
       const queue = newQueue();
       await joined(queue);

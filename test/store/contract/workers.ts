@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { Entry } from '../../../dist/job/job.js';
 import { finish, lose } from '../../../dist/job/transitions.js';
 import type { Store } from '../../../dist/store/store.js';
 import { mustGet, names, newJob, settlementOf } from '../../support/jobs.js';
+import { until } from '../../support/wait.js';
 import { type Bench, LEASE, SWEEP } from './setup.js';
 
 /** Sessions, and what happens to the work of workers that stopped. */
@@ -217,6 +219,22 @@ export function testWorkers(bench: Bench): void {
       await store.settle(queue, [settlementOf(a!, finish(a!.job!))]);
       bench.now += 300;
       expect((await store.sweep(queue, SWEEP)).lost).toEqual([]);
+    });
+
+    it('starts the reservation of a job for which a worker waits', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const claimed: Entry[] = [];
+      const stop = await bench.listening(queue, ({ type }) => {
+        if (type === 'work') void claim(queue, 3).then((entries) => claimed.push(...entries));
+      });
+      expect(await claim(queue, 3)).toEqual([]);
+      await store.add(queue, [newJob('a', { spec: { reservation: 300 } }), newJob('b')]);
+      await until('the claim', () => claimed.length === 2);
+      stop();
+      bench.now += 300;
+      const { lost } = await store.sweep(queue, SWEEP);
+      expect(lost.map(({ job, why }) => [job!.id, why])).toEqual([['a', 'reservation']]);
     });
 
     it('lists the workers and what each one holds', async () => {

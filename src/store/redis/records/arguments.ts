@@ -14,16 +14,17 @@ export function isPlain(job: NewJob, grouped = false): boolean {
   const { spec } = job;
   if (grouped !== (spec.group !== undefined)) return false;
   if (job.priority !== 0 || job.delay !== undefined || job.at !== undefined || job.replaceEnded) return false;
-  return (
-    spec === DEFAULT_SPEC ||
-    spec === FORGETFUL_SPEC ||
-    (spec.unique === undefined && spec.needs === undefined && spec.reservation === 0 && !isRelated(spec))
-  );
+  if (spec === DEFAULT_SPEC || spec === FORGETFUL_SPEC) return true;
+  if (grouped && spec.reservation > 0) return false;
+  return spec.unique === undefined && spec.needs === undefined && !isRelated(spec);
 }
+
+/** What `add_plain` does with the ids: they were generated for this call; it looks for them; it does, and some jobs have reservations. */
+export const IDS = { fresh: '1', chosen: '0', reserved: 'r' } as const;
 
 export function plainArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {
   const fields: Arg[] = [];
-  let fresh = '1';
+  let reserved = false;
   const ids = new Set<string>();
   let bytes = 0;
   let named = 0;
@@ -31,15 +32,16 @@ export function plainArguments(jobs: readonly NewJob[], now: string, createdAt: 
     if (!isPlain(job)) return undefined;
     const record = encodeRecord(job, createdAt);
     bytes += typeof record === 'string' ? Buffer.byteLength(record) : record.length;
+    if (job.spec.reservation > 0) reserved = true;
     if (!job.fresh) {
-      fresh = '0';
       ids.add(job.id);
       named += 1;
     }
     fields.push(job.id, record);
   }
   if (ids.size !== named) return undefined;
-  return [now, String(bytes), fresh, pack(fields)];
+  const kind = reserved ? IDS.reserved : named > 0 ? IDS.chosen : IDS.fresh;
+  return [now, String(bytes), kind, pack(fields)];
 }
 
 export function groupedArguments(jobs: readonly NewJob[], now: string, createdAt: number): Arg[] | undefined {

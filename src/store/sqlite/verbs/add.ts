@@ -7,7 +7,7 @@ import { checkBatches, joinBatch, openBatch } from '../batches.js';
 import type { Row } from '../file/driver.js';
 import { closeJob, notifyDependents, removeEnded } from '../finalize.js';
 import { HIDDEN, isNeededByJobs, keepRecord, releaseAll } from '../kept-records.js';
-import { addPlain, isPlain } from '../plain-jobs.js';
+import { addPlain, hasNewIds, isPlain } from '../plain-jobs.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Capacity): boolean {
@@ -32,7 +32,8 @@ export function add(
 ): AddOutcome[] {
   const counters = new QueueCounters(tables, queue);
   const unlimited = limits.count === undefined && limits.bytes === undefined;
-  if (unlimited && counters.row.watched <= now && jobs.every(isPlain)) {
+  const simple = unlimited && counters.row.watched <= now && jobs.every(isPlain);
+  if (simple && hasNewIds(tables, queue, jobs, now)) {
     addPlain(tables, counters, jobs, now);
     counters.write();
     return jobs.map(() => CREATED);

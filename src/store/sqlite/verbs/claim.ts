@@ -161,18 +161,22 @@ function countDefault(tables: Tables, queue: number, limit: number): number {
 }
 
 /** The numbers are returned as one text: fetching a value costs more than parsing one. */
-const TAKE = (which: string) => `UPDATE jobs
+const FIELDS = (attempt: string) =>
+  `n || ' ' || priority || ' ' || ${attempt} || ' ' || crashes || ' ' || created || ' ' || coalesce(ran, ''), id, spec, payload`;
+const LEASE = (which: string) => `UPDATE jobs
   SET state = 3, attempt = attempt + 1, at = ?, worker = ?, token = ?, outcome = NULL,
       until = CASE WHEN reservation > 0 THEN ? + reservation END
-  WHERE n IN (${which})
-  RETURNING n || ' ' || seq || ' ' || priority || ' ' || attempt || ' ' || crashes || ' ' || created || ' ' || coalesce(ran, ''),
-    id, spec, payload`;
-const FIRST = (which: string) =>
-  `SELECT n FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?`;
-const TAKE_JOBS = TAKE(FIRST('grp IS NULL AND priority BETWEEN ? AND ?'));
-const FIRST_OF_GROUP = FIRST('grp = ?');
-const TAKE_THESE = TAKE('SELECT value FROM json_each(?)');
+  WHERE ${which}`;
+const FIRST = (fields: string, which: string) =>
+  `SELECT ${fields} FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?`;
+const FIRST_JOBS = FIRST(FIELDS('(attempt + 1)'), 'grp IS NULL AND priority BETWEEN ? AND ?');
+const FIRST_OF_GROUP = FIRST('n', 'grp = ?');
+const LISTED = 'n IN (SELECT value FROM json_each(?))';
+const LEASE_LIST = LEASE(LISTED);
+const LEASE_RANGE = LEASE('n BETWEEN ? AND ?');
+const TAKE_LIST = `${LEASE_LIST} RETURNING ${FIELDS('attempt')}`;
 
+/** Reads and then leases: one statement that does both, with RETURNING, takes a third more time. */
 function takeJobs(
   tables: Tables,
   counters: QueueCounters,
@@ -184,9 +188,15 @@ function takeJobs(
 ): Entry[] {
   if (limit <= 0) return [];
   const { queue, worker, now } = request;
-  const rows = tables.arrays(TAKE_JOBS).all(now, worker, token, now, queue, low, high, limit);
+  const rows = tables.arrays(FIRST_JOBS).all(queue, low, high, limit);
+  if (rows.length === 0) return [];
   const taken = rows.map((row) => readJob(row, request, token));
-  taken.sort((a, b) => b.job.priority - a.job.priority || a.seq - b.seq);
+  const numbers = taken.map(({ n }) => n);
+  const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
+  // Jobs that wait side by side are usually neighbours in the table, too.
+  const isRange = last - first + 1 === numbers.length;
+  const which = isRange ? [first, last] : [JSON.stringify(numbers)];
+  tables.sql(isRange ? LEASE_RANGE : LEASE_LIST).run(now, worker, token, now, ...which);
   return leased(tables, counters, request, taken);
 }
 
@@ -203,7 +213,7 @@ function takeOfGroups(
   const places = new Map<number, number>();
   for (const [group, { count, held }] of shares)
     for (const [n] of held === null ? first.all(queue, group, count) : [[held]]) places.set(n as number, places.size);
-  const rows = tables.arrays(TAKE_THESE).all(now, worker, token, now, JSON.stringify([...places.keys()]));
+  const rows = tables.arrays(TAKE_LIST).all(now, worker, token, now, JSON.stringify([...places.keys()]));
   const taken = rows.map((row) => readJob(row, request, token));
   taken.sort((a, b) => places.get(a.n)! - places.get(b.n)!);
   return leased(tables, counters, request, taken);
@@ -223,12 +233,11 @@ function leased(tables: Tables, counters: QueueCounters, request: ClaimRequest, 
 
 interface Taken {
   n: number;
-  seq: number;
   job: Job;
 }
 
 function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: string): Taken {
-  const [n, seq, priority, attempt, crashes, created, ready] = (row[0] as string).split(' ');
+  const [n, priority, attempt, crashes, created, ready] = (row[0] as string).split(' ');
   const job: Job = {
     queue: name,
     id: row[1] as string,
@@ -244,7 +253,7 @@ function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: strin
     spec: row[2] === null ? DEFAULT_SPEC : decodeSpec(row[2] as string),
   };
   if (ready !== '') job.runAt = Number(ready);
-  return { n: Number(n), seq: Number(seq), job };
+  return { n: Number(n), job };
 }
 
 const TAKE_TASKS = `UPDATE tasks SET worker = ?, token = ?

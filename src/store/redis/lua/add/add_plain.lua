@@ -1,6 +1,6 @@
--- add_plain: add, for jobs with default settings: new, ready now, default priority, no unique key, no upstream jobs.
--- ARGV: now, bytes of the records, 1 if the ids were generated for this call and cannot exist yet, packed list of id,
--- record, id, record …, origin of the signal. Ids are distinct.
+-- add_plain: add, for jobs without anything special: new, ready now, default priority, no unique key, no upstream jobs.
+-- ARGV: now, bytes of the records, 1 if the ids were generated for this call and cannot exist yet (r if some jobs have a reservation),
+-- packed list of id, record, id, record …, origin of the signal. Ids are distinct.
 -- Reply: per job that was not created: index, 'duplicate', id.
 -- first: deliver_jobs
 -- include: bytes ended_ids events wake
@@ -9,6 +9,7 @@ local ids, n = {}, #fields / 2
 for i = 1, n do ids[i] = fields[2 * i - 1] end
 local known = ARGV[3] == '1' and {} or call('HMGET', stem .. 'jobs', unpack(ids))
 if ARGV[3] ~= '1' then find_taken_ids(ids, known) end
+if ARGV[3] == 'r' then call('HSETNX', stem .. 'meta', 'minds', 1) end
 local reply, bytes = {}, tonumber(ARGV[2])
 for i = 1, n do
   if known[i] then

@@ -101,6 +101,7 @@ if more == 0 then call('HSET', stem .. 'meta', 'hungry', 1) end
 if total == 0 then return { 'ok', more, next_at, now, 0 } end
 
 -- 4. Create the leases.
+has_reservations = call('HEXISTS', stem .. 'meta', 'minds') == 1
 local first = call('HINCRBY', stem .. 'meta', 'seq', total) - total + 1
 if single then
   gate.till, gate.trial = now + gate.pause, first .. '-000.' .. nonce
@@ -143,6 +144,7 @@ else
   end
 end
 if lease_count > 0 then call('HSET', stem .. 'active', unpack(lease_fields)) end
+if #reserved_fields > 0 then call('ZADD', stem .. 'reserved', unpack(reserved_fields)) end
 if #leased > 0 then
   call('HSET', stem .. 'leased', unpack(leased))
   lease_unique_locks(tasks, function(i) return leased[2 * i - 1] end)

@@ -8,12 +8,19 @@ local function digits(i)
 end
 
 -- Starts the reservation, and frees a unique key that is only held while the job waits. Skipped until the queue has had
--- such a job.
-local has_reservations = call('HEXISTS', stem .. 'meta', 'minds') == 1
+-- such a job, which an add in the same script may have brought: claim looks.
+local has_reservations
+-- Ends and ids of the reservations that start.
+local reserved_fields = {}
 local function start_reservation(id, record)
-  if (string.byte(record) - 48) % 4 == 0 then return end
-  local reservation, key = record_head(record)
-  if reservation then call('ZADD', stem .. 'reserved', now + reservation, id) end
+  local kind = (string.byte(record) - 48) % 4
+  if kind == 0 then return end
+  local reservation, key
+  if kind == 1 then reservation = string.match(record, '^%d+', 11) else reservation, key = record_head(record) end
+  if reservation then
+    local k = #reserved_fields
+    reserved_fields[k + 1], reserved_fields[k + 2] = now + reservation, id
+  end
   if key then free_unique_key(key, id) end
 end
 
