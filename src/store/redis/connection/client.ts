@@ -187,11 +187,11 @@ export class RedisClient {
     });
   }
 
-  /** A given connection may be of another library, or change the keys. */
+  /** A given connection, or a duplicate of one, may be of another library or change the keys. */
   #issue(command: string, args: Arg[]): Promise<unknown> {
     const redis = this.#redis as Redis;
-    if (!command.startsWith('EVAL') || this.source.given || redis.options.keyPrefix)
-      return redis.callBuffer(command, args);
+    const mayDiffer = this.source.given || !('options' in redis) || redis.options.keyPrefix;
+    if (mayDiffer || !command.startsWith('EVAL')) return redis.callBuffer(command, args);
     const keys = KEYS_AT + Number(args[1]);
     return redis.sendCommand(new WrittenCommand(command, args.slice(0, keys), args.slice(keys))) as Promise<unknown>;
   }
