@@ -1,7 +1,7 @@
 import { payload } from '../payloads.mjs';
 import { sleep, within } from '../wait.mjs';
 
-export const WARM_UP = 30;
+export const WARM_UP = 300;
 export const PAUSE_MS = 4;
 const PATIENCE_MS = 10_000;
 

@@ -14,7 +14,7 @@ if ARGV[8] == '1' then
     lease_jobs(ids, first, worker, ARGV[4])
     event_of_all('added', ids)
     event_of_all('started', ids, '1')
-    announce_handed(hungry, ARGV[10])
+    stay_hungry(hungry)
     return { {}, { 'ok', 0, '', now, first, cmsgpack.pack(ids), cmsgpack.pack(records), '\144' } }
   end
 end

@@ -8,7 +8,7 @@ if ARGV[7] == '' and ARGV[8] == '' then
     local first = call('HINCRBY', stem .. 'meta', 'seq', #tasks) - #tasks + 1
     renew_session(worker, deadline, ARGV[5])
     local size, packs = lease_tasks(tasks, tonumber(ARGV[9]), first, worker, ARGV[4])
-    announce_handed(hungry, ARGV[10])
+    stay_hungry(hungry)
     return { 1, { 'ok', 0, '', now, first, size, unpack(packs) } }
   end
 end

@@ -2,7 +2,8 @@
 
 local LONGEST_QUIET = 300000
 
--- Whether nothing waits, is leased or is on its way to another queue, and the queue is hungry: whoever adds or claims something next sends a signal.
+-- Whether nothing waits, is leased or is on its way to another queue, and the queue is hungry: whoever adds something next sends a signal, or has leased it to a
+-- waiting worker, which the next short sweep notices.
 local function is_quiet(list, stem)
   if call('HEXISTS', stem .. 'meta', 'hungry') == 0 or call('HLEN', stem .. 'active') > 1 then return false end
   local busy = { list }

@@ -8,11 +8,7 @@ local function hand_over_to(worker)
   return deadline, hungry
 end
 
--- Whoever sweeps must know that there is something leased. The next add wakes the workers.
-local function announce_handed(hungry, origin)
-  if hungry then
-    call('PUBLISH', stem .. 'signals', 'w' .. origin)
-  else
-    call('HSET', stem .. 'meta', 'hungry', '1')
-  end
+-- The next add wakes the workers.
+local function stay_hungry(hungry)
+  if not hungry then call('HSET', stem .. 'meta', 'hungry', '1') end
 end
