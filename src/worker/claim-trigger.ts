@@ -1,10 +1,9 @@
 import type { Claim, Store } from '../store/store.js';
 
-/** Interval of the fallback poll, in milliseconds: signals may be lost. It doubles while polls find nothing. */
-const SLOW_POLL = 5_000;
-const SLOWEST_POLL = 60_000;
+/** Intervals of the fallback poll, in milliseconds: signals may be lost. They double while polls find nothing. */
+const POLLS = { first: 5_000, longest: 60_000 };
 /** The same where maintenance looks for entries that no signal has told of. */
-const SLOWEST_POLL_WITH_LOOKS = 300_000;
+const POLLS_BESIDE_LOOKS = { first: 60_000, longest: 300_000 };
 /** Delay before retrying a failed claim. */
 const ERROR_PAUSE = 200;
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -22,7 +21,8 @@ const LONGEST_TIMER = 2 ** 31 - 1;
  */
 export class ClaimTrigger {
   #poll: NodeJS.Timeout | undefined;
-  #pollMs = SLOW_POLL;
+  readonly #polls: { first: number; longest: number };
+  #pollMs: number;
   #dueTimer: NodeJS.Timeout | undefined;
   #pauseTimer: NodeJS.Timeout | undefined;
   #dry = false;
@@ -37,9 +37,11 @@ export class ClaimTrigger {
     private readonly store: Store,
     /** Called when there may be something to claim. */
     private readonly open: () => void,
-    /** Set for a worker: the process stays alive for it. */
-    private readonly options: { keepsProcess?: boolean } = {},
+    /** For a worker: the process stays alive for it, and maintenance of its queue wakes it. */
+    private readonly options: { isWorker?: boolean } = {},
   ) {
+    this.#polls = options.isWorker && store.withReady ? POLLS_BESIDE_LOOKS : POLLS;
+    this.#pollMs = this.#polls.first;
     this.#pollLater();
   }
 
@@ -62,7 +64,7 @@ export class ClaimTrigger {
 
   /** Called when new work may be available. */
   wake(): void {
-    this.#pollMs = SLOW_POLL;
+    this.#pollMs = this.#polls.first;
     this.#wake();
   }
 
@@ -110,11 +112,11 @@ export class ClaimTrigger {
 
   #pollLater(): void {
     this.#poll = setTimeout(() => {
-      this.#pollMs = Math.min(2 * this.#pollMs, this.store.withReady ? SLOWEST_POLL_WITH_LOOKS : SLOWEST_POLL);
+      this.#pollMs = Math.min(2 * this.#pollMs, this.#polls.longest);
       this.#wake();
       this.#pollLater();
     }, this.#pollMs);
-    if (!this.options.keepsProcess) this.#poll.unref();
+    if (!this.options.isWorker) this.#poll.unref();
   }
 
   #wakeAt(time: number): void {

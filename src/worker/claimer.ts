@@ -40,7 +40,7 @@ export class Claimer {
     private readonly settler: SettlementBatcher,
     private readonly hooks: ClaimerHooks,
   ) {
-    this.#trigger = new ClaimTrigger(store, () => this.#claim(), { keepsProcess: true });
+    this.#trigger = new ClaimTrigger(store, () => this.#claim(), { isWorker: true });
   }
 
   /** Called when there may be work. */
