@@ -62,10 +62,16 @@ function produce(subject, jobs) {
 }
 
 async function heard(worker, what) {
-  const exit = once(worker, 'exit').then(() => {
-    throw new Error(`the worker process ended before ${what} was over`);
-  });
-  const [message] = await within(PATIENCE_MS, what, Promise.race([once(worker, 'message'), exit]));
-  if (message.error) throw new Error(message.error);
-  return message;
+  const gone = new AbortController();
+  const exited = () => gone.abort();
+  worker.once('exit', exited);
+  try {
+    const [message] = await within(PATIENCE_MS, what, once(worker, 'message', { signal: gone.signal }));
+    if (message.error) throw new Error(message.error);
+    return message;
+  } catch (error) {
+    throw gone.signal.aborted ? new Error(`the worker process ended before ${what} was over`) : error;
+  } finally {
+    worker.off('exit', exited);
+  }
 }

@@ -16,6 +16,7 @@ interface ClaimerHooks {
 }
 
 const ERROR_PAUSE = 200;
+const MOST_RETURNED = 10_000;
 
 /** Decides how much a worker claims when its `ClaimTrigger` reports that there may be work. */
 export class Claimer {
@@ -28,8 +29,8 @@ export class Claimer {
   #mustReconcile = false;
   /** The store may send entries by itself. */
   #hasWaited = false;
-  /** Leases that the last comparison returned: their entries may still be on their way here. */
-  #returned: ReadonlySet<string> = new Set();
+  /** Leases that comparisons have returned, the newest at least: their entries may still be on their way here. */
+  #returned = new Set<string>();
   #comparing: Promise<void> | undefined;
 
   constructor(
@@ -176,7 +177,8 @@ export class Claimer {
       // What was delivered meanwhile is held here, too.
       const now = new Set([...this.slots.tokens, ...this.settler.tokens]);
       const unknown = held.filter(({ token }) => !before.has(token) && !now.has(token));
-      this.#returned = new Set(unknown.map(({ token }) => token));
+      if (this.#returned.size > MOST_RETURNED) this.#returned.clear();
+      for (const { token } of unknown) this.#returned.add(token);
       await returnLeases(this.store, this.queue, unknown);
     } catch (error) {
       this.#mustReconcile = true;

@@ -16,6 +16,7 @@ import type {
   NewSession,
   ProgressUpdate,
   QueueSettings,
+  QuietQueue,
   ScheduleStore,
   Settlement,
   Signal,
@@ -49,7 +50,7 @@ import { count, dependents, get, leasesOf, list, workers } from './verbs/reads.j
 import { reportSuccess } from './verbs/report.js';
 import { heartbeat, join, leave } from './verbs/sessions.js';
 import { StaleLeaseInBatch, settle } from './verbs/settle.js';
-import { type Swept, sweep } from './verbs/sweep.js';
+import { type Swept, sweep, sweepQuiet } from './verbs/sweep.js';
 import { updateJob } from './verbs/update.js';
 
 /** How much room a cleared queue may give back at once: a gigabyte, some seconds. */
@@ -188,6 +189,10 @@ export class SqliteStore implements Store {
     if (promoted) this.#signals.emit(queue, { type: 'work' });
     await returnFreeSpace(this.#tables.db, this.#access.committer, 1);
     return result;
+  }
+
+  sweepQuiet(queues: readonly QuietQueue[]): Promise<boolean[]> {
+    return this.#access.committer.run(() => sweepQuiet(this.#tables, queues, this.now()));
   }
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {

@@ -6,6 +6,9 @@ if ARGV[3] == '1' and #ARGV[4] <= 16384 and call('HEXISTS', stem .. 'meta', 'wai
   local n = #fields / 2
   local to = waiting_worker(n)
   if to then
+    -- A key of the wrong type must fail here, before anything is written or sent.
+    call('HLEN', stem .. 'jobs')
+    call('HLEN', stem .. 'active')
     local ids, records = {}, {}
     for i = 1, n do ids[i], records[i] = fields[2 * i - 1], fields[2 * i] end
     local first = call('HINCRBY', stem .. 'meta', 'seq', n) - n + 1
