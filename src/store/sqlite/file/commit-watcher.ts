@@ -3,6 +3,8 @@ import type { Tables } from '../tables.js';
 
 /** Minimum interval between notifications in milliseconds. */
 const PAUSE = 2;
+/** The longest pause after which it looks again for a commit that was not there yet. */
+const LAST_PAUSE = 256;
 const SLOW_POLL = 1_000;
 
 /**
@@ -13,6 +15,7 @@ export class CommitWatcher {
   #watcher: FSWatcher | undefined;
   #poll: NodeJS.Timeout | undefined;
   #pending: NodeJS.Timeout | undefined;
+  #pause = PAUSE;
   #version = -1;
 
   constructor(
@@ -26,7 +29,7 @@ export class CommitWatcher {
     this.#version = this.#read();
     this.#poll = setInterval(() => this.#look(), SLOW_POLL).unref();
     try {
-      this.#watcher = watch(`${this.file}-wal`, { persistent: false }, () => this.#soon());
+      this.#watcher = watch(`${this.file}-wal`, { persistent: false }, () => this.#written());
       this.#watcher.on('error', () => this.#watcher?.close());
     } catch {
       // no file events here: rely on the poll
@@ -41,23 +44,38 @@ export class CommitWatcher {
     this.#pending = undefined;
   }
 
-  #soon(): void {
-    this.#pending ??= setTimeout(() => {
-      this.#pending = undefined;
-      this.#look();
-    }, PAUSE).unref();
+  #written(): void {
+    if (this.#pending && this.#pause === PAUSE) return;
+    clearTimeout(this.#pending);
+    this.#pause = PAUSE;
+    this.#lookSoon();
   }
 
-  #look(): void {
+  /**
+   * The file changes before the commit: that follows when the disk has confirmed, and changes it no more. So it looks again, less and less often. Without that,
+   * more than one job in a hundred waited for the slow poll.
+   */
+  #lookSoon(): void {
+    this.#pending = setTimeout(() => {
+      this.#pending = undefined;
+      if (this.#look() || this.#pause >= LAST_PAUSE) return;
+      this.#pause *= 2;
+      this.#lookSoon();
+    }, this.#pause).unref();
+  }
+
+  /** Returns whether there was a commit. */
+  #look(): boolean {
     let version: number;
     try {
       version = this.#read();
     } catch {
-      return; // busy or failing: the next check, or the caller's own call, will show it
+      return false; // busy or failing: the next check, or the caller's own call, will show it
     }
-    if (version === this.#version) return;
+    if (version === this.#version) return false;
     this.#version = version;
     this.notify();
+    return true;
   }
 
   #read(): number {
