@@ -113,6 +113,26 @@ describe('on Redis, a job for a worker that waits in another process', () => {
     expect(await producer.get(handle.id)).toMatchObject({ attempt: 1, crashes: 0 });
   });
 
+  it('still comes after messages that nobody can read', async () => {
+    const producer = await start();
+    const started: number[] = [];
+    const worker = await waiting(await connected(), started);
+    const channel = (await redis.client.hget('crore:{crore:queues:mail}:meta', 'waiting'))!.split('\0')[3]!;
+    const head = ['crore:{crore:queues:mail}:signals', worker.id, 'nonce', '1', '1'];
+    const packed = (parts: string[]) =>
+      Buffer.concat([
+        Buffer.from([0x90 + parts.length]),
+        ...parts.flatMap((one) => [Buffer.from([0xd9, one.length]), Buffer.from(one)]),
+      ]);
+    const wrong = [Buffer.alloc(0), Buffer.from('nonsense'), Buffer.alloc(100, 0xff), packed(head)];
+    for (const message of wrong) expect(await redis.client.publish(channel, message)).toBe(1);
+    await isWaiting(worker.id);
+    await producer.add(1);
+    await until('the job to start', () => started.length === 1);
+    await until('the job to end', async () => (await producer.count()).done === 1);
+    expect(started).toEqual([1]);
+  });
+
   it('is not sent while the queue is paused', async () => {
     const producer = await start();
     const started: number[] = [];

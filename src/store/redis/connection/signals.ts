@@ -145,8 +145,17 @@ export class Signals {
     else this.#emit(channel, message);
   };
 
-  /** To all listeners of the queue: those that do not work for this worker ignore it. */
+  /** A message that cannot be read counts as missed: workers compare what they hold. */
   #deliver(message: Buffer): void {
+    try {
+      this.#deliverTo(message);
+    } catch {
+      for (const name of this.#channels.keys()) this.#emit(name, undefined);
+    }
+  }
+
+  /** To all listeners of the queue: those that do not work for this worker ignore it. */
+  #deliverTo(message: Buffer): void {
     const { channel: name, worker, entries } = readDelivery(message);
     const channel = this.#channels.get(name);
     if (!channel) return;
