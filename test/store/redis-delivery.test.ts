@@ -124,7 +124,14 @@ describe('on Redis, a job for a worker that waits in another process', () => {
         Buffer.from([0x90 + parts.length]),
         ...parts.flatMap((one) => [Buffer.from([0xd9, one.length]), Buffer.from(one)]),
       ]);
-    const wrong = [Buffer.alloc(0), Buffer.from('nonsense'), Buffer.alloc(100, 0xff), packed(head)];
+    const endless = Buffer.from([0xdd, 0xff, 0xff, 0xff, 0xff]);
+    const [ids, none] = [packed(['a', 'b']).toString('latin1'), packed([]).toString('latin1')];
+    const wrong = [Buffer.alloc(0), Buffer.from('nonsense'), Buffer.alloc(100, 0xff), endless, packed(head)];
+    wrong.push(
+      packed([...head, 'text', 'text']),
+      packed([...head, none, ids]),
+      packed([...head.slice(0, 3), '-', '-', ids, ids]),
+    );
     for (const message of wrong) expect(await redis.client.publish(channel, message)).toBe(1);
     await isWaiting(worker.id);
     await producer.add(1);

@@ -28,6 +28,8 @@ export function readEntries(origin: ClaimOrigin, packed: Packed): Entry[] {
     : readJobs(origin, packed as [Buffer, Buffer, Buffer]);
 }
 
+const DELIVERY_PARTS = 7;
+
 /** What `deliver.lua` sends: the signal channel of the queue, the worker, and the parts of a claim's reply. The entries are read when they are asked for. */
 export function readDelivery(message: Buffer): {
   channel: string;
@@ -46,9 +48,9 @@ export function readDelivery(message: Buffer): {
   const [one, two] = parts.slice(5) as [Buffer, Buffer];
   // A task comes with the size of its batch, jobs come with their ids, and none of them has run before.
   const packed: Packed = one.length <= 2 ? [Number(String(one)), two] : [one, two, NO_RUNS];
-  const entries = (queue: string) =>
-    readEntries({ queue, worker, now: Number(now), first: Number(first), nonce }, packed);
-  return { channel, worker, entries };
+  const origin = { worker, now: Number(now), first: Number(first), nonce };
+  if (parts.length !== DELIVERY_PARTS || !(origin.now > 0 && origin.first > 0)) throw new Error('not a delivery');
+  return { channel, worker, entries: (queue) => readEntries({ queue, ...origin }, packed) };
 }
 
 function readRawTasks({ worker, first, nonce }: ClaimOrigin, [size, ...batches]: [number, ...Buffer[]]): Entry[] {
@@ -72,7 +74,8 @@ function readJobs(
   unpack(runs, (start, end) => tried.push(start < end ? runs.subarray(start, end) : undefined));
   unpack(bodies, (start, end, i) => {
     const claim = `.${first}-${THREE_DIGITS[i]}.${nonce}`;
-    const id = names[i]!;
+    const id = names[i];
+    if (id === undefined) throw new Error('a record without an id');
     if (id === '') {
       entries.push({ lease: { worker, token: `1${claim}` }, task: Buffer.from(bodies.subarray(start, end)) });
       return;

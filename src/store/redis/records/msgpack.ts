@@ -79,6 +79,8 @@ export function unpack(
       start = at + HEAD;
     }
     at = start + size;
+    // What others wrote may promise four billion elements.
+    if (!(at <= buffer.length)) throw new RangeError('packed elements are cut off');
     each(start, at, index, count);
   }
   return at;
