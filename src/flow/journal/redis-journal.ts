@@ -52,7 +52,7 @@ else redis.call('HSET', KEYS[2], 'state', 'cancelled') end
 return 1`;
 
 export async function openRedisJournal(url: string, parsed: RedisUrl, timeout: number): Promise<RedisJournal> {
-  const client = new RedisClient(fromUrl(parsed, timeout), redactUrl(url), timeout);
+  const client = new RedisClient(await fromUrl(parsed, timeout), redactUrl(url), timeout);
   await client.connect();
   return new RedisJournal(client, parsed.prefix);
 }

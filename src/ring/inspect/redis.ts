@@ -1,7 +1,7 @@
+import type { Reply } from '../../store/redis/connection/resp.js';
 import type { HolderText } from '../redis/announcer.js';
 import type { Link } from '../redis/connection.js';
 import { keysOf, RINGS, type RingKeys } from '../redis/keys.js';
-import type { Reply } from '../redis/resp.js';
 import {
   type InspectedHolder,
   type InspectedItem,

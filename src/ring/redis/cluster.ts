@@ -1,9 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { CroreError } from '../../errors.js';
+import { type Reply, ServerError } from '../../store/redis/connection/resp.js';
 import type { ManyTarget } from '../url.js';
 import type { Link } from './connection.js';
 import { serverFailure, unreachable } from './failure.js';
-import { type Reply, ServerError } from './resp.js';
 
 /** The connection of one ring, whose keys must be on one node. */
 export function manyHosts(target: ManyTarget, prefix: string): Link {

@@ -1,8 +1,9 @@
-import { connect as connectSocket, isIP, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { now } from '../../process/clock.js';
+import { openSocket } from '../../store/redis/connection/open-socket.js';
+import { Decoder, encode, type Reply, ServerError } from '../../store/redis/connection/resp.js';
 import type { SocketTarget } from '../url.js';
 import { serverFailure, unreachable } from './failure.js';
-import { Decoder, encode, type Reply, ServerError } from './resp.js';
 
 /** Anything that sends commands to Redis: our own socket, or a full client for Sentinel and Cluster. */
 export interface Link {
@@ -137,38 +138,10 @@ async function inTime(opening: Promise<void>, within: number, shown: string): Pr
 }
 
 async function connect(target: SocketTarget, within: number): Promise<Socket> {
-  if (target.host !== 'localhost') return connectTo(target, target.host, within);
-  // The loopback address needs no name lookup, which would take 5 ms of a start on an idle machine.
-  return connectTo(target, '127.0.0.1', within).catch((refused: NodeJS.ErrnoException) => {
-    if (refused.code !== 'ECONNREFUSED') throw refused;
-    return connectTo(target, '::1', within).catch(() => {
-      throw refused;
-    });
-  });
+  return openSocket({ ...target, tls: target.tls && (await readFiles(target.tls)) }, within);
 }
 
-async function connectTo(target: SocketTarget, host: string, within: number): Promise<Socket> {
-  const socket = await start(target, host);
-  await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => socket.destroy(new Error(`no connection within ${Math.round(within)} ms`)), within);
-    const settle = (after: () => void) => () => {
-      clearTimeout(timer);
-      socket.removeAllListeners('error');
-      after();
-    };
-    socket.once(target.tls ? 'secureConnect' : 'connect', settle(resolve));
-    socket.once('error', (error) => settle(() => reject(error))());
-  });
-  socket.setNoDelay(true);
-  socket.setKeepAlive(true, 15_000);
-  return socket;
-}
-
-async function start(target: SocketTarget, host: string): Promise<Socket> {
-  if (target.path !== '') return connectSocket({ path: target.path });
-  if (!target.tls) return connectSocket({ host, port: target.port });
-  const [tls, { readFileSync }] = await Promise.all([import('node:tls'), import('node:fs')]);
-  const files = Object.entries(target.tls).map(([name, file]) => [name, readFileSync(file)]);
-  const servername = isIP(target.host) ? '' : target.host;
-  return tls.connect({ host, port: target.port, servername, ...Object.fromEntries(files) });
+async function readFiles(names: Record<string, string>): Promise<Record<string, Buffer>> {
+  const { readFileSync } = await import('node:fs');
+  return Object.fromEntries(Object.entries(names).map(([name, file]) => [name, readFileSync(file)]));
 }

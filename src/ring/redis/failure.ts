@@ -1,5 +1,5 @@
 import { CroreError, type ErrorCode } from '../../errors.js';
-import type { ServerError } from './resp.js';
+import type { ServerError } from '../../store/redis/connection/resp.js';
 
 /** The error codes for the first word of a Redis error; all other errors concern the data or commands of the store. */
 const KINDS: Record<string, ErrorCode> = {

@@ -1,8 +1,8 @@
+import type { Reply } from '../../store/redis/connection/resp.js';
 import type { LockedItem, LockState, Look, RingLayout, RingStore } from '../store.js';
 import { Announcer } from './announcer.js';
 import type { Link } from './connection.js';
 import { type RingKeys, ringKeys } from './keys.js';
-import type { Reply } from './resp.js';
 import { REFRESH, RELEASE, TAKE } from './scripts.js';
 
 const STATES: Record<number, LockState> = { 1: 'kept', 0: 'gone', [-1]: 'foreign' };

@@ -17,14 +17,14 @@ export interface OpenRedisOptions {
 
 export async function openRedis(url: string, parsed: RedisUrl, options: OpenRedisOptions): Promise<RedisStore> {
   const keys = new Keys(parsed.prefix);
-  return openSource(fromUrl(parsed, options.timeout), keys, redactUrl(url), { ...options, threadUrl: url });
+  return openSource(await fromUrl(parsed, options.timeout), keys, redactUrl(url), { ...options, threadUrl: url });
 }
 
 /**
  * Opens a store on connections of the application. A thread cannot use those, so the main loop sends the heartbeats.
  */
 export async function openGiven(clients: GivenClients, prefix: string, options: OpenRedisOptions): Promise<RedisStore> {
-  return openSource(fromGiven(clients, options.timeout), new Keys(prefix), 'the given Redis client', options);
+  return openSource(await fromGiven(clients, options.timeout), new Keys(prefix), 'the given Redis client', options);
 }
 
 async function openSource(

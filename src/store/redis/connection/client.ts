@@ -1,9 +1,9 @@
-import type { Redis } from 'ioredis';
 import { CroreError } from '../../../errors.js';
 import { type ScriptName, scriptOf } from '../scripts.js';
 import { type Connection, isCluster, type Source } from './connect.js';
+import { ConnectionLost } from './connection-lost.js';
 import { release } from './node-redis.js';
-import { WrittenCommand } from './written-command.js';
+import { SocketConnection } from './socket-connection.js';
 
 export type Arg = string | Buffer;
 export type Reply = Buffer | number | null | Reply[];
@@ -22,22 +22,9 @@ export type Again = boolean | ((args: Arg[]) => void);
 /** The libraries' error messages for a command that will get no reply. */
 const LOST = /^(Command timed out|Socket closed unexpectedly|Socket timeout|Disconnects client|The client is closed)/i;
 
-/** Where the keys begin in a call of a script. */
-const KEYS_AT = 2;
-
 interface Flight {
   reject: (error: Error) => void;
   sent: boolean;
-}
-
-/** A failure of the connection, as opposed to an error from the server. */
-class ConnectionLost extends Error {
-  constructor(
-    message: string,
-    readonly sent: boolean,
-  ) {
-    super(message);
-  }
 }
 
 /**
@@ -167,12 +154,13 @@ export class RedisClient {
 
   #send(command: string, args: Arg[]): Promise<Reply> {
     if (this.#closed) return Promise.reject(new CroreError('CLOSED', 'the store has been closed'));
+    if (this.#redis instanceof SocketConnection) return this.#redis.callBuffer(command, args) as Promise<Reply>;
     if (this.source.given && this.#redis.status !== 'ready') return this.#notReady();
     return new Promise((resolve, reject) => {
       const flight: Flight = { reject, sent: this.#redis.status === 'ready' };
       this.#flights.add(flight);
-      this.#gather();
-      const answer = this.#issue(command, args);
+      const { send } = this.source;
+      const answer = send ? send(command, args) : this.#redis.callBuffer(command, args);
       // Our own connection has a time limit; a given connection may have none.
       (this.source.given ? bounded(answer, this.timeout, new Error('Command timed out')) : answer).then(
         (reply) => {
@@ -185,23 +173,6 @@ export class RedisClient {
         },
       );
     });
-  }
-
-  /** A given connection, or a duplicate of one, may be of another library or change the keys. */
-  #issue(command: string, args: Arg[]): Promise<unknown> {
-    const redis = this.#redis as Redis;
-    const mayDiffer = this.source.given || !('options' in redis) || redis.options.keyPrefix;
-    if (mayDiffer || !command.startsWith('EVAL')) return redis.callBuffer(command, args);
-    const keys = KEYS_AT + Number(args[1]);
-    return redis.sendCommand(new WrittenCommand(command, args.slice(0, keys), args.slice(keys))) as Promise<unknown>;
-  }
-
-  /** Commands of the same callback leave with one system call: an add and the claim that follows it, or a settlement and the next claim. */
-  #gather(): void {
-    const stream = this.source.given ? undefined : (this.#redis as Redis).stream;
-    if (!stream || stream.writableCorked > 0) return;
-    stream.cork();
-    process.nextTick(() => stream.uncork());
   }
 
   /** A given client may queue commands until it is connected: send nothing before that. */

@@ -1,8 +1,8 @@
-import type { Cluster, Redis } from 'ioredis';
 import type { Subscription } from '../../raw-store.js';
 import type { Signal } from '../../store.js';
 import type { Keys } from '../keys.js';
 import { readDelivery } from '../records/entries.js';
+import type { Connection } from './connect.js';
 import { release } from './node-redis.js';
 
 type Listener = (signal: Signal) => void;
@@ -19,7 +19,7 @@ interface Channel {
 
 /** The connection for subscriptions: our own, opened for the first listener, or a given one. */
 export interface Subscriber {
-  open: () => Redis | Cluster;
+  open: () => Connection;
   given?: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Subscriber {
  */
 export class Signals {
   readonly #channels = new Map<string, Channel>();
-  #connection: Redis | Cluster | undefined;
+  #connection: Connection | undefined;
   /** The channel for deliveries to this process, and whether it is subscribed to now. */
   readonly #deliveries: string;
   #isDelivering = false;
@@ -106,7 +106,7 @@ export class Signals {
     this.#connection?.unsubscribe(name).catch(() => {});
   }
 
-  #connect(): Redis | Cluster {
+  #connect(): Connection {
     if (this.#connection) return this.#connection;
     const connection = this.subscriber.open();
     this.#connection = connection;
@@ -114,12 +114,12 @@ export class Signals {
     if (this.#deliveries !== '') {
       connection.on('close', this.#stopDeliveries);
       this.#startDeliveries(connection);
-      this.#probe = setInterval(() => this.#prove(connection as Redis), 2 * this.timeout).unref();
+      this.#probe = setInterval(() => this.#prove(connection), 2 * this.timeout).unref();
     }
     return connection;
   }
 
-  #startDeliveries(connection: Redis | Cluster): void {
+  #startDeliveries(connection: Connection): void {
     connection.subscribe(this.#deliveries).then(
       () => {
         this.#isDelivering = true;
@@ -133,8 +133,8 @@ export class Signals {
   };
 
   /** A connection may be dead without either side knowing it: what is sent to it is then leased to a worker that does not know of it. A new one makes workers compare. */
-  #prove(connection: Redis): void {
-    if (this.#isDelivering) connection.ping().catch(() => connection.disconnect(true));
+  #prove(connection: Connection): void {
+    if (this.#isDelivering) connection.ping?.().catch(() => connection.disconnect(true));
   }
 
   readonly #ignore = (): void => {};
@@ -169,7 +169,7 @@ export class Signals {
   };
 
   /** A listener may have claimed before the subscription was active: notifies it to check again once it is. */
-  #subscribe(connection: Redis | Cluster, name: string): Promise<void> {
+  #subscribe(connection: Connection, name: string): Promise<void> {
     const notify = () => this.#emit(name, undefined);
     return connection.subscribe(name).then(notify, () => {});
   }

@@ -2,8 +2,9 @@
 -- If recording had lapsed, a 'gap' event shows that events may be missing.
 -- include: queue
 local till = tonumber(call('HGET', stem .. 'meta', 'watched') or 0)
-if call('EXISTS', stem .. 'events') == 0 then call('HDEL', stem .. 'meta', 'recorded') end
-if till <= now or call('EXISTS', stem .. 'events') == 0 then
+local kept = call('XLEN', stem .. 'events')
+if kept == 0 then call('HDEL', stem .. 'meta', 'recorded') end
+if till <= now or kept == 0 then
   call('XADD', stem .. 'events', '*', 'gap', '', now, '')
   call('HINCRBY', stem .. 'meta', 'recorded', 1)
 end

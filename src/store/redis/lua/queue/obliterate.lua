@@ -13,7 +13,10 @@ for i = 1, #ups, 2 do
 end
 if call('EXISTS', stem .. 'lines', stem .. 'downs') > 0 then return 0 end
 call('UNLINK', list)
-for _, name in ipairs(COMPANIONS) do call('UNLINK', stem .. name) end
+for _, name in ipairs(COMPANIONS) do
+  -- An empty stream goes on counting: a new one could begin in the same millisecond, with positions that readers have seen.
+  if name == 'events' then call('XTRIM', stem .. name, 'MAXLEN', 0) else call('UNLINK', stem .. name) end
+end
 call('HDEL', stem .. 'meta', 'bytes', 'stale', 'paused', 'front', 'back', 'grouped', 'sheaved', 'dropped', 'broken', 'recorded')
 -- Only a queue with workers needs to be ready for claims.
 if call('EXISTS', stem .. 'workers') == 1 then

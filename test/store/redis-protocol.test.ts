@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Decoder, encode, type Reply, ServerError } from '../../dist/ring/redis/resp.js';
+import { Decoder, encode, type Reply, ServerError } from '../../dist/store/redis/connection/resp.js';
 
 type Sample = Buffer | number | null | { error: string } | Sample[];
 
