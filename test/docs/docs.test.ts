@@ -203,7 +203,7 @@ describe('the structure of the source', () => {
     expect(guilty).toEqual([]);
   });
 
-  it('the ring imports nothing else of this project but the SQLite driver and connections to PostgreSQL', () => {
+  it('the ring imports nothing else of this project but the SQLite driver and connections to Redis and PostgreSQL', () => {
     const taken = files
       .filter((file) => file.startsWith('ring/'))
       .flatMap((file) =>
@@ -216,6 +216,7 @@ describe('the structure of the source', () => {
     const allowed = [
       'store/sqlite/file/driver.js',
       'store/url.js',
+      ...['open-socket.js', 'resp.js'].map((file) => `store/redis/connection/${file}`),
       ...postgres.map((file) => `store/postgres/${file}`),
     ];
     expect(new Set(taken)).toEqual(new Set(['errors.js', 'redact.js', 'url.js', ...allowed]));

@@ -7,6 +7,7 @@ import type { Again, Arg, Reply, ScriptReply } from './connection/client.js';
 import type { Signals } from './connection/signals.js';
 import type { Dependencies } from './dependencies.js';
 import { addArguments, capacityText, groupedArguments, IDS, plainArguments } from './records/arguments.js';
+import { pack } from './records/msgpack.js';
 import type { Registry } from './registry.js';
 import type { ScriptName } from './scripts.js';
 import { asBuffer } from './tasks/raw-store.js';
@@ -16,6 +17,8 @@ import { text, type View } from './view.js';
 const BOTH: Partial<Record<ScriptName, ScriptName>> = { add_plain: 'add_and_claim', push: 'push_and_claim' };
 /** Where the worker is in the arguments of a claim. */
 const WORKER_AT = 1;
+/** Where the packed jobs are in the arguments of `add_plain`, and the tasks in those of `push`. */
+const [JOBS_AT, TASKS_AT] = [3, 5];
 
 /** Adds jobs and raw tasks: a script for plain jobs, one for plain jobs in groups, and one for everything else. */
 export class JobAdder {
@@ -151,7 +154,7 @@ export class JobAdder {
         : again;
     try {
       const { reply, repeated, tries } = await this.view.run(name, queue, both, claimless);
-      const [added, claimed] = reply as [Reply, Reply];
+      const [added, claimed] = isHandedOver(reply) ? handedOver(name, reply, args) : (reply as [Reply, Reply]);
       if (repeated) claim.lose();
       else claim.answer({ reply: claimed, repeated, tries });
       return { reply: added, repeated, tries };
@@ -160,6 +163,18 @@ export class JobAdder {
       throw error;
     }
   }
+}
+
+/** The time and the first number of the claim: everything that was added is leased to the worker. */
+function isHandedOver(reply: Reply): reply is [now: number, first: number] {
+  return Array.isArray(reply) && typeof reply[1] === 'number';
+}
+
+/** The replies of both scripts, with the entries as they were sent. */
+function handedOver(name: ScriptName, [now, first]: [now: number, first: number], args: Arg[]): [Reply, Reply] {
+  const claimed: Reply[] = [Buffer.from('ok'), 0, null, now, first];
+  if (name === 'push_and_claim') return [1, [...claimed, 1, pack(args.slice(TASKS_AT))]];
+  return [[], [...claimed, args[JOBS_AT] as Buffer]];
 }
 
 function unknown(queue: string, id: string): CroreError {

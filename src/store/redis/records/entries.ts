@@ -1,4 +1,4 @@
-import type { Entry } from '../../../job/job.js';
+import type { Entry, Job } from '../../../job/job.js';
 import type { Settlement } from '../../store.js';
 import { readTasks, THREE_DIGITS } from '../tasks/task-batches.js';
 import { applyRun, decodeRecord } from './codec.js';
@@ -14,8 +14,13 @@ export interface ClaimOrigin {
   nonce: string;
 }
 
-/** The entries in the reply of a claim: nothing; lists of ids, bodies and runs; or, if all are raw tasks, the size of their batches, and these. */
-export type Packed = [] | [ids: Buffer, bodies: Buffer, runs: Buffer] | [size: number, ...batches: Buffer[]];
+/** The entries in the reply of a claim: nothing; lists of ids, bodies and runs; one list of ids and bodies in turn, of jobs that have not run before; or, if
+ * all are raw tasks, the size of their batches, and these. */
+export type Packed =
+  | []
+  | [ids: Buffer, bodies: Buffer, runs: Buffer]
+  | [jobs: Buffer]
+  | [size: number, ...batches: Buffer[]];
 
 /**
  * Decodes claimed entries with their leases. No job keeps a slice of the reply, and a raw task only one of its batch: a long job must not
@@ -23,14 +28,11 @@ export type Packed = [] | [ids: Buffer, bodies: Buffer, runs: Buffer] | [size: n
  */
 export function readEntries(origin: ClaimOrigin, packed: Packed): Entry[] {
   if (packed.length === 0) return [];
-  return typeof packed[0] === 'number'
-    ? readRawTasks(origin, packed as [number, ...Buffer[]])
-    : readJobs(origin, packed as [Buffer, Buffer, Buffer]);
+  if (typeof packed[0] === 'number') return readRawTasks(origin, packed as [number, ...Buffer[]]);
+  return packed.length === 1 ? readNewJobs(origin, packed[0]) : readJobs(origin, packed as [Buffer, Buffer, Buffer]);
 }
 
-const DELIVERY_PARTS = 7;
-
-/** What `deliver.lua` sends: the signal channel of the queue, the worker, and the parts of a claim's reply. The entries are read when they are asked for. */
+/** What `deliver.lua` sends: the signal channel of the queue, the worker, its claim, and the entries, which are read when they are asked for. */
 export function readDelivery(message: Buffer): {
   channel: string;
   worker: string;
@@ -38,19 +40,12 @@ export function readDelivery(message: Buffer): {
 } {
   const parts: Buffer[] = [];
   unpack(message, (start, end) => parts.push(message.subarray(start, end)));
-  const [channel, worker, nonce, now, first] = parts.slice(0, 5).map(String) as [
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
-  const [one, two] = parts.slice(5) as [Buffer, Buffer];
-  // A task comes with the size of its batch, jobs come with their ids, and none of them has run before.
-  const packed: Packed = one.length <= 2 ? [Number(String(one)), two] : [one, two, NO_RUNS];
-  const origin = { worker, now: Number(now), first: Number(first), nonce };
-  if (parts.length !== DELIVERY_PARTS || !(origin.now > 0 && origin.first > 0)) throw new Error('not a delivery');
-  return { channel, worker, entries: (queue) => readEntries({ queue, ...origin }, packed) };
+  const [channel = '', worker = '', nonce = '', times = '', kind] = parts.slice(0, -1).map(String);
+  const [now = 0, first = 0] = times.split(' ').map(Number);
+  const entries = parts.at(-1)!;
+  if (!(now > 0 && first > 0) || (kind !== 'jobs' && kind !== 'task')) throw new Error('not a delivery');
+  const read = kind === 'jobs' ? readNewJobs : readNewTask;
+  return { channel, worker, entries: (queue) => read({ queue, worker, now, first, nonce }, entries) };
 }
 
 function readRawTasks({ worker, first, nonce }: ClaimOrigin, [size, ...batches]: [number, ...Buffer[]]): Entry[] {
@@ -63,32 +58,48 @@ function readRawTasks({ worker, first, nonce }: ClaimOrigin, [size, ...batches]:
   return entries;
 }
 
-function readJobs(
-  { queue, worker, now, first, nonce }: ClaimOrigin,
-  [ids, bodies, runs]: [Buffer, Buffer, Buffer],
-): Entry[] {
+function readNewTask({ worker, first, nonce }: ClaimOrigin, task: Buffer): Entry[] {
+  return [{ lease: { worker, token: `1.${first}-${THREE_DIGITS[0]}.${nonce}` }, task: Buffer.from(task) }];
+}
+
+function readNewJobs(origin: ClaimOrigin, jobs: Buffer): Entry[] {
+  const entries: Entry[] = [];
+  let id = '';
+  unpack(jobs, (start, end, i) => {
+    if (i % 2 === 0) id = jobs.toString('utf8', start, end);
+    else entries.push(started(origin, decodeRecord(origin.queue, id, jobs, start, end), (i - 1) / 2));
+  });
+  return entries;
+}
+
+/** The entry of a job that a claim has started. */
+function started({ worker, now, first, nonce }: ClaimOrigin, job: Job, index: number): Entry {
+  job.state = 'active';
+  job.attempt += 1;
+  job.startedAt = now;
+  job.worker = worker;
+  job.token = `${job.attempt}.${first}-${THREE_DIGITS[index]}.${nonce}`;
+  return { lease: { worker, token: job.token, id: job.id, at: now }, job };
+}
+
+function readJobs(origin: ClaimOrigin, [ids, bodies, runs]: [Buffer, Buffer, Buffer]): Entry[] {
+  const { queue, worker, first, nonce } = origin;
   const names: string[] = [];
   const tried: (Buffer | undefined)[] = [];
   const entries: Entry[] = [];
   unpack(ids, (start, end) => names.push(ids.toString('utf8', start, end)));
   unpack(runs, (start, end) => tried.push(start < end ? runs.subarray(start, end) : undefined));
   unpack(bodies, (start, end, i) => {
-    const claim = `.${first}-${THREE_DIGITS[i]}.${nonce}`;
     const id = names[i];
     if (id === undefined) throw new Error('a record without an id');
     if (id === '') {
-      entries.push({ lease: { worker, token: `1${claim}` }, task: Buffer.from(bodies.subarray(start, end)) });
+      entries.push({ lease: { worker, token: `1.${first}-${THREE_DIGITS[i]}.${nonce}` }, task: Buffer.from(bodies.subarray(start, end)) });
       return;
     }
     const job = decodeRecord(queue, id, bodies, start, end);
     const run = tried[i];
     if (run) applyRun(job, run);
-    job.state = 'active';
-    job.attempt += 1;
-    job.startedAt = now;
-    job.worker = worker;
-    job.token = `${job.attempt}${claim}`;
-    entries.push({ lease: { worker, token: job.token, id, at: now }, job });
+    entries.push(started(origin, job, i));
   });
   return entries;
 }

@@ -1,14 +1,12 @@
--- hand_over_tasks: the beginning of push_and_claim, as hand_over_jobs is that of add_and_claim.
--- include: hand_over lease_tasks
-if ARGV[7] == '' and ARGV[8] == '' then
+-- hand_over_tasks: the beginning of push_and_claim, as hand_over_jobs is that of add_and_claim, for a single task.
+-- include: hand_over
+if #ARGV == 11 and ARGV[7] == '' and ARGV[8] == '' then
   local worker = ARGV[2]
-  local deadline, hungry = hand_over_to(worker)
+  local deadline, hungry, waiting = waiting_session(worker)
   if deadline then
-    local tasks = { unpack(ARGV, 11) }
-    local first = call('HINCRBY', stem .. 'meta', 'seq', #tasks) - #tasks + 1
-    renew_session(worker, deadline, ARGV[5])
-    local size, packs = lease_tasks(tasks, tonumber(ARGV[9]), first, worker, ARGV[4])
-    stay_hungry(hungry)
-    return { 1, { 'ok', 0, '', now, first, size, unpack(packs) } }
+    local first = take_numbers(1)
+    lease_new_task(ARGV[11], first, worker, ARGV[4])
+    keep_waiting(worker, deadline, hungry, waiting)
+    return { now, first }
   end
 end

@@ -1,14 +1,15 @@
 -- claim_plain: the beginning of claim, for a queue in which only new jobs without anything special wait, or only raw tasks, or nothing. It returns the reply of
 -- claim, or lets claim continue with nothing changed. Most calls end here: they create none of the functions that the rest of claim needs.
--- include: allow_oom bytes plain_session waiting lease_tasks lease_jobs
+-- include: allow_oom bytes events plain_session waiting lease_tasks lease_jobs
 do
   local worker, n, nonce = ARGV[2], tonumber(ARGV[3]), ARGV[4]
-  local deadline, hungry, waiting = plain_session(worker)
+  local deadline, hungry, waiting, watched_until = plain_session(worker)
   local ready = call('LLEN', stem .. 'ready')
   local raw = call('LLEN', list)
   if deadline and not ((ready > 0 and raw > 0) or (hungry and ready + raw > 0))
     and call('EXISTS', stem .. 'runs', stem .. 'prio', stem .. 'ghosts', stem .. 'scheduled') == 0 then
     allow_oom()
+    watch_until = watched_until > now and watched_until
     renew_session(worker, deadline, ARGV[5])
     local more = math.max(ready, raw) > n and 1 or 0
     local total = math.min(n, math.max(ready, raw))
