@@ -1,6 +1,6 @@
 // node bench/handlers.mjs [--quick]: what it costs to run a handler in processes or threads, beside BullMQ's sandboxed
-// processors on the same Redis server. The handler does nothing, two run at once. Every turn has a process of its own
-// and an empty server; the figures are medians.
+// processors on the same Redis server, with a handler that does nothing, two at once; and how a handler that computes scales
+// from one process or thread to two. Every turn has a process of its own and an empty server; the figures are medians.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,11 +17,18 @@ const ROUNDS = quick ? 1 : 3;
 const SIZE = quick ? 5_000 : 20_000;
 const TURN = fileURLToPath(new URL('./handlers/turn.mjs', import.meta.url));
 const PLACES = ['in process', 'processes', 'threads'];
+const NOTHING = { handler: 'noop', count: 2 };
 const SUBJECTS = [
-  { subject: 'crore', store: 'redis', jobs: 4 * SIZE },
-  { subject: 'crore', store: 'sqlite', jobs: 4 * SIZE },
-  { subject: 'bullmq', store: 'redis', jobs: SIZE / 2 },
+  { subject: 'crore', store: 'redis', jobs: 4 * SIZE, ...NOTHING },
+  { subject: 'crore', store: 'sqlite', jobs: 4 * SIZE, ...NOTHING },
+  { subject: 'bullmq', store: 'redis', jobs: SIZE / 2, ...NOTHING },
 ];
+/** Their handler takes about 20 ms of a core. */
+const BUSY = ['crore', 'bullmq'].flatMap((subject) =>
+  ['processes', 'threads'].flatMap((place) =>
+    [1, 2].map((count) => ({ subject, store: 'redis', place, handler: 'busy', jobs: quick ? 50 : 200, count })),
+  ),
+);
 
 async function turn(task) {
   const child = fork(TURN, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
@@ -48,9 +55,10 @@ const dir = mkdtempSync(join(tmpdir(), 'crore-handlers-'));
 const redis = await startRedis(dir);
 const control = connect(redis.address);
 const rows = SUBJECTS.flatMap((one) => PLACES.map((place) => ({ ...one, place, turns: [] })));
+const busyRows = BUSY.map((one) => ({ ...one, turns: [] }));
 try {
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [i, { turns, ...row }] of rows.entries()) {
+    for (const [i, { turns, ...row }] of [...rows, ...busyRows].entries()) {
       await control.flushall('SYNC');
       const url = row.store === 'redis' ? redis.address.url : `sqlite:${join(dir, `${round}-${i}.db`)}`;
       turns.push(await turn({ ...row, url }));
@@ -70,4 +78,12 @@ for (const row of rows) {
   const rate = String(Math.round(1_000 / middle(row, 'ms')));
   const over = row === base ? '' : microseconds(middle(row, 'cpu') - middle(base, 'cpu'));
   cells(subject, store, place, rate, microseconds(middle(row, 'ms')), microseconds(middle(row, 'cpu')), over);
+}
+
+cells('', '', 'computes', 'jobs/s with 1', 'with 2', 'ratio');
+for (const row of busyRows.filter(({ count }) => count === 1)) {
+  const { subject, store, place } = row;
+  const other = busyRows.find((one) => one.subject === subject && one.place === place && one.count === 2);
+  const [one, two] = [row, other].map((of) => 1_000 / middle(of, 'ms'));
+  cells(subject, store, place, one.toFixed(1), two.toFixed(1), (two / one).toFixed(2));
 }

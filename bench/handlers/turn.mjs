@@ -1,20 +1,19 @@
-// One turn of handlers.mjs, in its own process: drains a queue with a handler that does nothing, in the place that it
+// One turn of handlers.mjs, in its own process: drains a queue with the handler, in the place and as many at once as it
 // is told, and sends the time per job and the CPU time per job of this process and of those that run the handler.
 import { readdirSync, readFileSync } from 'node:fs';
 import { open } from '../../dist/index.js';
 import { until } from '../wait.mjs';
 
-const NOOP = new URL('./noop.mjs', import.meta.url);
 const TURN_MS = 120_000;
 const WARM = 2_000;
 
 const PLACES = {
-  'in process': (queue) => queue.work(async () => {}, { concurrency: 2 }),
-  processes: (queue) => queue.work(NOOP, { processes: 2 }),
-  threads: (queue) => queue.work(NOOP, { threads: 2 }),
+  'in process': async (queue, file, count) => queue.work((await import(file)).default, { concurrency: count }),
+  processes: (queue, file, count) => queue.work(file, { processes: count }),
+  threads: (queue, file, count) => queue.work(file, { threads: count }),
 };
 
-async function ours(place, url, jobs) {
+async function ours({ place, url, jobs, count }, file) {
   const crore = await open(url, { onError: () => {}, logger: false });
   const queue = crore.queue('bench');
   const add = async (count) => {
@@ -25,17 +24,21 @@ async function ours(place, url, jobs) {
     const { ready, active } = await queue.count();
     return ready + active === 0;
   };
-  const worker = PLACES[place](queue);
+  const worker = await PLACES[place](queue, file, count);
   return { add, empty, jobs, pause: () => queue.pause(), resume: () => queue.resume(), close: () => worker.close() };
 }
 
-async function bullmq(place, url, jobs) {
+async function bullmq({ place, url, jobs, count }, file) {
   const { Queue, Worker } = await import('bullmq');
   const { hostname: host, port } = new URL(url);
   const connection = { host, port: Number(port), maxRetriesPerRequest: null };
   const queue = new Queue('bench', { connection, defaultJobOptions: { removeOnComplete: true } });
-  const handler = place === 'in process' ? async () => {} : NOOP;
-  const worker = new Worker('bench', handler, { connection, concurrency: 2, useWorkerThreads: place === 'threads' });
+  const handler = place === 'in process' ? (await import(file)).default : file;
+  const worker = new Worker('bench', handler, {
+    connection,
+    concurrency: count,
+    useWorkerThreads: place === 'threads',
+  });
   worker.on('error', () => {});
   const add = async (count) => {
     const items = Array.from({ length: count }, (_x, n) => ({ name: 'job', data: { n, text: 'x'.repeat(80) } }));
@@ -68,10 +71,11 @@ async function drain({ add, empty, pause, resume }, jobs) {
 }
 
 process.once('disconnect', () => process.exit(1));
-process.once('message', async ({ subject, place, url, jobs }) => {
-  const side = await (subject === 'bullmq' ? bullmq : ours)(place, url, jobs);
-  await drain(side, Math.min(WARM, jobs));
-  const figures = await drain(side, jobs);
+process.once('message', async (task) => {
+  const file = new URL(`./${task.handler}.mjs`, import.meta.url);
+  const side = await (task.subject === 'bullmq' ? bullmq : ours)(task, file);
+  await drain(side, Math.min(WARM, task.jobs));
+  const figures = await drain(side, task.jobs);
   await side.close();
   process.send(figures, () => process.exit(0));
 });

@@ -11,10 +11,8 @@ export class LostClaim extends CroreError {
 }
 
 /** Makes a claim whose tokens end with the mark. */
-export async function markedClaim<T>(mark: string, claim: () => Promise<T>): Promise<T> {
-  try {
-    return await claim();
-  } catch (error) {
+export function markedClaim<T>(mark: string, claim: () => Promise<T>): Promise<T> {
+  return claim().catch((error: unknown) => {
     throw error instanceof CroreError && error.code === 'STORE_UNCERTAIN' ? new LostClaim(mark, error) : error;
-  }
+  });
 }

@@ -20,9 +20,14 @@ export class Registry {
 
   constructor(private readonly view: View) {}
 
-  async add(queue: string): Promise<void> {
+  /** Nothing to wait for if this process has registered it lately. */
+  add(queue: string): Promise<void> | undefined {
     const now = performance.now();
-    if (now < (this.#known.get(queue) ?? 0) || queue === WORKER_REGISTRY) return;
+    if (now < (this.#known.get(queue) ?? 0) || queue === WORKER_REGISTRY) return undefined;
+    return this.#register(queue, now);
+  }
+
+  async #register(queue: string, now: number): Promise<void> {
     await this.#run('register', [queue]);
     if (this.#known.size >= MOST_KNOWN) this.#known.clear();
     this.#known.set(queue, now + RENEWED);

@@ -22,6 +22,23 @@ export type Again = boolean | ((args: Arg[]) => void);
 /** The libraries' error messages for a command that will get no reply. */
 const LOST = /^(Command timed out|Socket closed unexpectedly|Socket timeout|Disconnects client|The client is closed)/i;
 
+interface ScriptCall {
+  name: ScriptName;
+  keys: Arg[];
+  args: Arg[];
+  again: Again;
+  deadline: number;
+}
+
+interface Persistence {
+  /** On the monotonic clock. */
+  deadline: number;
+  /** Called when a reply was lost; throws if the call must not be repeated. */
+  lost?: (error: ConnectionLost) => void;
+  /** Of a first try. */
+  failure?: unknown;
+}
+
 interface Flight {
   reject: (error: Error) => void;
   sent: boolean;
@@ -77,43 +94,53 @@ export class RedisClient {
     throw new CroreError('STORE_UNREACHABLE', `cannot reach ${this.shown}: ${why}`, { cause: error });
   }
 
-  /** Runs a script; the result says whether it may have run twice, and how often it was sent. */
-  async run(name: ScriptName, keys: Arg[], args: Arg[], again: Again = true): Promise<ScriptReply> {
-    let repeated = false;
-    let tries = 0;
-    const reply = await this.#persist(
-      () => {
-        tries += 1;
-        return this.#evaluate(name, keys, args, () => {
-          tries += 1;
-        });
-      },
-      (lost) => {
-        if (!again) throw this.#uncertain(name, lost);
-        if (typeof again === 'function') again(args);
-        repeated = true;
-      },
+  /** Runs a script; the result says whether it may have run twice, and how often it was sent. Unless that fails, it takes one promise beside the connection's. */
+  run(name: ScriptName, keys: Arg[], args: Arg[], again: Again = true): Promise<ScriptReply> {
+    const deadline = performance.now() + this.timeout;
+    return this.#evaluate(name, keys, args).then(once, (failure: unknown) =>
+      this.#runAgain({ name, keys, args, again, deadline }, failure),
     );
+  }
+
+  async #runAgain({ name, keys, args, again, deadline }: ScriptCall, failure: unknown): Promise<ScriptReply> {
+    let repeated = false;
+    let tries = 1;
+    const send = (last: unknown) => {
+      tries += 1;
+      return this.#evaluate(name, keys, args, isUnknownScript(last));
+    };
+    const lost = (error: ConnectionLost) => {
+      if (!again) throw this.#uncertain(name, error);
+      if (typeof again === 'function') again(args);
+      repeated = true;
+    };
+    const reply = await this.#persist(send, { deadline, lost, failure });
     return { reply, repeated, tries };
   }
 
   /** Runs a plain command that is harmless to repeat. */
   call(command: string, ...args: Arg[]): Promise<Reply> {
-    return this.#persist(() => this.#send(command, args));
+    return this.#persist(() => this.#send(command, args), { deadline: performance.now() + this.timeout });
   }
 
-  /** Retries until a reply arrives, the error is not transient, or the time is up. */
-  async #persist(send: () => Promise<Reply>, lost?: (error: ConnectionLost) => void): Promise<Reply> {
-    const deadline = performance.now() + this.timeout;
-    for (let attempt = 1; ; attempt++) {
+  /** Retries until a reply arrives, the error is not transient, or the time is up. `send` gets the last failure. */
+  async #persist(send: (last: unknown) => Promise<Reply>, { failure, ...limits }: Persistence): Promise<Reply> {
+    for (let attempt = 0; ; attempt++) {
+      if (failure !== undefined) await this.#recover(failure, attempt, limits);
       try {
-        return await send();
+        return await send(failure);
       } catch (error) {
-        if (error instanceof ConnectionLost && error.sent) lost?.(error);
-        if (!isPassing(error) || performance.now() > deadline || this.#closed) throw this.#translate(error);
-        await this.#pause(Math.min(20 * attempt, 250));
+        failure = error;
       }
     }
+  }
+
+  /** Throws what the caller gets if another try makes no sense. */
+  async #recover(failure: unknown, attempt: number, { deadline, lost }: Persistence): Promise<void> {
+    if (failure instanceof ConnectionLost && failure.sent) lost?.(failure);
+    const isFinal = !isPassing(failure) && !isUnknownScript(failure);
+    if (isFinal || performance.now() > deadline || this.#closed) throw this.#translate(failure);
+    if (!isUnknownScript(failure)) await this.#pause(Math.min(20 * attempt, 250));
   }
 
   /** Pauses, but ends early when the connection is back: it may not last long. */
@@ -140,16 +167,10 @@ export class RedisClient {
     this.#wake();
   }
 
-  async #evaluate(name: ScriptName, keys: Arg[], args: Arg[], sentAgain: () => void): Promise<Reply> {
-    const script = scriptOf(name);
+  #evaluate(name: ScriptName, keys: Arg[], args: Arg[], withSource = false): Promise<Reply> {
+    const { sha, source } = scriptOf(name);
     const rest = [String(keys.length), ...keys, ...args];
-    try {
-      return await this.#send('EVALSHA', [script.sha, ...rest]);
-    } catch (error) {
-      if (!(error as Error).message.includes('NOSCRIPT')) throw error;
-      sentAgain();
-      return await this.#send('EVAL', [script.source, ...rest]);
-    }
+    return withSource ? this.#send('EVAL', [source, ...rest]) : this.#send('EVALSHA', [sha, ...rest]);
   }
 
   #send(command: string, args: Arg[]): Promise<Reply> {
@@ -229,6 +250,14 @@ export class RedisClient {
           : 'STORE_UNREACHABLE';
     return new CroreError(code, `${this.shown}: ${firstLine(message)}`, { cause: error });
   }
+}
+
+function once(reply: Reply): ScriptReply {
+  return { reply, repeated: false, tries: 1 };
+}
+
+function isUnknownScript(error: unknown): boolean {
+  return error !== undefined && (error as Error).message.includes('NOSCRIPT');
 }
 
 function isPassing(error: unknown): boolean {
