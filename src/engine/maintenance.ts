@@ -172,7 +172,10 @@ export class Maintenance {
   async #sweepTogether(together: readonly [string, WatchedQueue][]): Promise<void> {
     const before = together.map(([, watched]) => watched.signals);
     for (const [, watched] of together) watched.busy = true;
-    const queues = together.map(([queue, { policies }]) => ({ queue, lease: combined(policies).lease }));
+    const queues = together.map(([queue, { policies }]) => {
+      const { lease, sweep } = combined(policies);
+      return { queue, lease, every: Math.floor(sweep / 2) };
+    });
     const swept = await this.engine.store.sweepQuiet!(queues).catch(() => []);
     for (const [i, [queue, watched]] of together.entries()) {
       watched.busy = false;

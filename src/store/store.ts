@@ -326,6 +326,8 @@ export interface SweepOptions {
 export interface QuietQueue {
   queue: string;
   lease: number;
+  /** A queue that was swept more recently than this may be left out, whatever is in it: whoever did so takes care of it. Absent: none is. */
+  every?: number;
 }
 
 /** An entry that the caller of the sweep must settle. */

@@ -21,7 +21,7 @@ export function heartbeat(view: View, sessions: readonly WorkerSession[]): Promi
 
 /** Sweeps queues in which there is nothing to do, a hundred in a call; false where there is. */
 export function sweepQuiet(view: View, queues: readonly QuietQueue[]): Promise<boolean[]> {
-  return runOnMany(view, 'sweep_quiet', queues, ({ lease }) => [String(lease)]);
+  return runOnMany(view, 'sweep_quiet', queues, ({ lease, every = 0 }) => [String(lease), String(every)]);
 }
 
 /** Of these queues, those in which something is ready: other programs push tasks without a signal. */
