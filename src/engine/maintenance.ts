@@ -8,7 +8,7 @@ export interface SweepPolicy {
   maxCrashes: number;
 }
 
-/** How often all quiet queues are checked for something that is ready without a signal, at most, in milliseconds. */
+/** How often the store is asked whether something is ready in a quiet queue without a signal, in milliseconds. */
 const LOOK = 1_000;
 
 interface WatchedQueue {
@@ -38,6 +38,7 @@ export class Maintenance {
   #look: NodeJS.Timeout | undefined;
   #lookMs = Infinity;
   #looking = false;
+  #lookingSoon = false;
 
   constructor(private readonly engine: Engine) {}
 
@@ -185,13 +186,23 @@ export class Maintenance {
     }
   }
 
+  /** Signals that arrived together with the message go first: a queue that they have woken needs no look. */
+  readonly #lookSoon = (): void => {
+    if (this.#lookingSoon) return;
+    this.#lookingSoon = true;
+    setImmediate(() => {
+      this.#lookingSoon = false;
+      void this.#lookForReady();
+    });
+  };
+
   /** Another program has pushed tasks, or the connection for signals is dead and does not know it yet. */
   async #lookForReady(): Promise<void> {
     const quiet = [...this.#queues].flatMap(([queue, watched]) => (watched.quiet && !watched.busy ? [queue] : []));
     if (!this.engine.store.withReady || this.#looking || quiet.length === 0) return;
     this.#looking = true;
     try {
-      for (const queue of await this.engine.store.withReady(quiet)) {
+      for (const queue of await this.engine.store.withReady(quiet, this.#lookSoon)) {
         const watched = this.#queues.get(queue);
         if (!watched?.quiet) continue;
         this.#signalled(queue, watched);

@@ -81,8 +81,11 @@ export interface Store {
    * Absent where one call for many queues costs as much as one for each.
    */
   sweepQuiet?(queues: readonly QuietQueue[]): Promise<boolean[]>;
-  /** Of these queues, those in which something is ready. Absent where nothing can become ready without a signal. */
-  withReady?(queues: readonly string[]): Promise<string[]>;
+  /**
+   * Of these queues, those in which something is ready. `ask` is called when the store learns that this may have changed and it should be asked again; it also has to be asked
+   * every second, and knows what it need not look at. Absent where nothing can become ready without a signal.
+   */
+  withReady?(queues: readonly string[], ask: () => void): Promise<string[]>;
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]>;
   list(queue: string, options: ListOptions): Promise<JobPage>;

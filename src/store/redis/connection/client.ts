@@ -102,6 +102,11 @@ export class RedisClient {
     return this.#persist(() => this.#send(command, args));
   }
 
+  /** Sends plain commands once, with nothing between them; rejects if one fails. */
+  inOneGo(commands: readonly (readonly string[])[]): Promise<Reply[]> {
+    return Promise.all(commands.map(([command, ...args]) => this.#send(command!, args)));
+  }
+
   /** Retries until a reply arrives, the error is not transient, or the time is up. */
   async #persist(send: () => Promise<Reply>, lost?: (error: ConnectionLost) => void): Promise<Reply> {
     const deadline = performance.now() + this.timeout;

@@ -1,5 +1,6 @@
 import type { QuietQueue, WorkerSession } from '../../store.js';
 import type { Arg, Reply } from '../connection/client.js';
+import type { KeyWatch } from '../connection/key-watch.js';
 import type { ScriptName } from '../scripts.js';
 import type { View } from '../view.js';
 
@@ -24,16 +25,34 @@ export function sweepQuiet(view: View, queues: readonly QuietQueue[]): Promise<b
   return runOnMany(view, 'sweep_quiet', queues, ({ lease, every = 0 }) => [String(lease), String(every)]);
 }
 
-/** Of these queues, those in which something is ready: other programs push tasks without a signal. */
-export async function withReady(view: View, queues: readonly string[]): Promise<string[]> {
-  const ask = (part: readonly string[]) =>
-    view.client.call('EXISTS', ...part.flatMap((queue) => readyKeys(view, queue)));
-  const counts = await inParts(view, queues, ask);
+/**
+ * Of these queues, those in which something is ready: other programs push tasks without a signal. Such a task is written to the plain list of the queue; where that is watched,
+ * the queue is looked at once, and again after the list was written.
+ */
+export async function withReady(
+  view: View,
+  queues: readonly string[],
+  watch: KeyWatch,
+  ask: () => void,
+): Promise<string[]> {
+  const listOf = (queue: string) => view.keys.queue(queue).list;
+  const unknown = queues.filter((queue) => !watch.isUnwritten(listOf(queue)));
+  if (unknown.length === 0) return [];
+  if (!watch.isProven) watch.prove(`${view.keys.queue(unknown[0]!).stem}workers`); // heartbeats write it
+  const look = (part: readonly string[]) => {
+    watch.watch(part.map(listOf), ask);
+    return countReady(view, part);
+  };
+  const counts = await inParts(view, unknown, look);
   const size = hasSlots(view) ? 1 : TOGETHER;
-  const found = counts.flatMap((count, i) => (count === 0 ? [] : queues.slice(i * size, (i + 1) * size)));
+  const found = counts.flatMap((count, i) => (count === 0 ? [] : unknown.slice(i * size, (i + 1) * size)));
   if (found.length < 2 || size === 1) return found;
-  const own = await Promise.all(found.map((queue) => ask([queue])));
+  const own = await Promise.all(found.map((queue) => countReady(view, [queue])));
   return found.filter((_queue, i) => own[i] !== 0);
+}
+
+function countReady(view: View, queues: readonly string[]): Promise<Reply> {
+  return view.client.call('EXISTS', ...queues.flatMap((queue) => readyKeys(view, queue)));
 }
 
 function readyKeys(view: View, queue: string): string[] {
