@@ -175,7 +175,7 @@ export class Maintenance {
     for (const [, watched] of together) watched.busy = true;
     const queues = together.map(([queue, { policies }]) => {
       const { lease, sweep } = combined(policies);
-      return { queue, lease, every: Math.floor(sweep / 2) };
+      return { queue, lease, every: Math.max(0, Math.floor(lease / 4) - sweep) };
     });
     const swept = await this.engine.store.sweepQuiet!(queues).catch(() => []);
     for (const [i, [queue, watched]] of together.entries()) {

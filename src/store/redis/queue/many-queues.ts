@@ -17,12 +17,18 @@ function hasSlots(view: View): boolean {
 
 /** Renews sessions, a hundred in a call. */
 export function heartbeat(view: View, sessions: readonly WorkerSession[]): Promise<boolean[]> {
-  return runOnMany(view, 'heartbeat', sessions, ({ worker, lease }) => [worker, String(lease)]);
+  const keysOf = (part: readonly WorkerSession[]) => {
+    const { list, stem } = view.keys.queue(part[0]!.queue);
+    return [list, stem, ...part.map(({ queue }) => `${view.keys.queue(queue).stem}workers`)];
+  };
+  return runOnMany(view, 'heartbeat', sessions, keysOf, ({ worker, lease }) => [worker, String(lease)]);
 }
 
 /** Sweeps queues in which there is nothing to do, a hundred in a call; false where there is. */
 export function sweepQuiet(view: View, queues: readonly QuietQueue[]): Promise<boolean[]> {
-  return runOnMany(view, 'sweep_quiet', queues, ({ lease, every = 0 }) => [String(lease), String(every)]);
+  const keysOf = (part: readonly QuietQueue[]) =>
+    part.flatMap(({ queue }) => [view.keys.queue(queue).list, view.keys.queue(queue).stem]);
+  return runOnMany(view, 'sweep_quiet', queues, keysOf, ({ lease, every = 0 }) => [String(lease), String(every)]);
 }
 
 /**
@@ -61,16 +67,16 @@ function readyKeys(view: View, queue: string): string[] {
 }
 
 /** Runs a script that takes the keys of many queues and answers 1 or 0 for each. */
-async function runOnMany<T extends { queue: string }>(
+async function runOnMany<T>(
   view: View,
   name: ScriptName,
   items: readonly T[],
+  keysOf: (part: readonly T[]) => Arg[],
   argumentsOf: (item: T) => Arg[],
 ): Promise<boolean[]> {
   const replies = await inParts(view, items, (part) => {
-    const keys = part.flatMap(({ queue }) => [view.keys.queue(queue).list, view.keys.queue(queue).stem]);
     const args = [view.time(), ...part.flatMap(argumentsOf)];
-    return view.client.run(name, keys, args).then(({ reply }) => reply as Reply[]);
+    return view.client.run(name, keysOf(part), args).then(({ reply }) => reply as Reply[]);
   });
   return replies.flat().map((reply) => reply === 1);
 }

@@ -5,11 +5,11 @@ allow_oom()
 local reply = {}
 for i = 1, #KEYS / 2 do
   local list, stem, lease, every = KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
-  local swept = tonumber(call('HGET', stem .. 'meta', 'swept'))
-  local age = swept and now - swept or -1
+  local meta = call('HMGET', stem .. 'meta', 'swept', 'hungry')
+  local age = meta[1] and now - meta[1] or -1
   if age >= 0 and age < every then
     reply[i] = 1
-  elseif age < 0 or age > lease or call('ZCOUNT', stem .. 'workers', '-inf', now) > 0 or not is_quiet(list, stem) then
+  elseif age < 0 or age > lease or call('ZCOUNT', stem .. 'workers', '-inf', now) > 0 or not is_quiet(list, stem, meta[2]) then
     reply[i] = 0
   else
     call('HSET', stem .. 'meta', 'swept', now)
