@@ -145,6 +145,8 @@ export interface ScheduleStore {
   /** Adds the jobs of a tick and sets the next tick, if the schedule is unchanged and this tick has not fired yet. */
   fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
   list(): Promise<Schedule[]>;
+  /** Whether the store knows without a call that there are none. Absent where it never does. */
+  areNone?(): boolean;
   /** False if there is no schedule of this name. */
   remove(name: string): Promise<boolean>;
 }

@@ -185,6 +185,28 @@ describe('on Redis, whether a quiet queue has something ready', () => {
   });
 });
 
+it('on Redis, whether there are schedules is known without a call, until somebody stores one', async () => {
+  const redis = await start();
+  const looker = await lookerAt(redis);
+  const { schedules } = looker.store;
+  expect(schedules.areNone!()).toBe(false);
+  await looker.settled();
+  expect(await schedules.list()).toEqual([]);
+  expect(schedules.areNone!()).toBe(true);
+  const put = { name: 'mine', queue: QUEUE, definition: '{}', since: 1, next: 2 };
+  await schedules.put(put);
+  expect(schedules.areNone!()).toBe(false);
+  await schedules.remove('mine');
+  expect(await schedules.list()).toEqual([]);
+  expect(schedules.areNone!()).toBe(true);
+  const other = await openStore(redis.url, { timeout: 1_000 });
+  cleanups.push(() => other.close());
+  await other.schedules.put({ ...put, name: 'theirs' });
+  await until('the message of the server', () => !schedules.areNone!());
+  expect((await schedules.list()).map(({ name }) => name)).toEqual(['theirs']);
+  expect(schedules.areNone!()).toBe(false);
+});
+
 it('on Redis, a worker gets what another program pushes to its quiet queue without looking by the clock', async () => {
   const redis = await start();
   const store = await openStore(redis.url, { timeout: 1_000 });

@@ -122,7 +122,7 @@ export class RedisStore implements Store {
       this.#handover,
     );
     this.#moves = new Moves(this.#view, this.#registry);
-    this.schedules = new RedisSchedules(this.#view, this.#registry);
+    this.schedules = new RedisSchedules(this.#view, this.#registry, this.#keyWatch);
     this.events = new RedisEvents(this.#view, this.#registry);
     this.sources = this.#adder.sources;
     this.history = new RedisHistory(this.#view);
