@@ -39,6 +39,8 @@ export class Maintenance {
   #lookMs = Infinity;
   #looking = false;
   #lookingSoon = false;
+  /** The store asked for a look while one was under way. */
+  #lookAgain = false;
 
   constructor(private readonly engine: Engine) {}
 
@@ -192,7 +194,8 @@ export class Maintenance {
     this.#lookingSoon = true;
     setImmediate(() => {
       this.#lookingSoon = false;
-      void this.#lookForReady();
+      if (this.#looking) this.#lookAgain = true;
+      else void this.#lookForReady();
     });
   };
 
@@ -213,6 +216,8 @@ export class Maintenance {
       this.engine.onError(error as Error, 'looking at quiet queues');
     }
     this.#looking = false;
+    if (this.#lookAgain) this.#lookSoon();
+    this.#lookAgain = false;
   }
 }
 

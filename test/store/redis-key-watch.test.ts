@@ -140,8 +140,8 @@ describe('on Redis, whether a quiet queue has something ready', () => {
 
   it.each([
     ['the channel of the messages', RIGHTS],
-    ['CLIENT TRACKING', `${RIGHTS} &__redis__:invalidate -client|tracking`],
-    ['CLIENT ID', `${RIGHTS} &__redis__:invalidate -client|id`],
+    ['CLIENT TRACKING', `${RIGHTS} &__redis__:invalidate -client +client|id +client|caching`],
+    ['CLIENT ID', `${RIGHTS} &__redis__:invalidate -client +client|tracking +client|caching`],
   ])('is asked every time where the account may not use %s', async (_what, rights) => {
     const redis = await start();
     await redis.client.call('ACL', 'SETUSER', 'some', 'on', '>pw', ...rights.split(' '));
