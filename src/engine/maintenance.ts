@@ -11,6 +11,9 @@ export interface SweepPolicy {
 /** How often the store is asked whether something is ready in a quiet queue without a signal, in milliseconds. */
 const LOOK = 1_000;
 
+/** How many times the store may ask for a look between two of the clock: a server whose table of remembered keys is full forgets one for each that is added. */
+const MOST_ASKED = 10;
+
 interface WatchedQueue {
   /** One for each worker on the queue. */
   policies: SweepPolicy[];
@@ -41,6 +44,7 @@ export class Maintenance {
   #lookingSoon = false;
   /** The store asked for a look while one was under way. */
   #lookAgain = false;
+  #asked = 0;
 
   constructor(private readonly engine: Engine) {}
 
@@ -149,6 +153,7 @@ export class Maintenance {
     this.#lookMs = ms;
     clearInterval(this.#look);
     this.#look = setInterval(() => {
+      this.#asked = 0;
       this.#sweepDue();
       void this.#lookForReady();
     }, ms).unref();
@@ -190,8 +195,9 @@ export class Maintenance {
 
   /** Signals that arrived together with the message go first: a queue that they have woken needs no look. */
   readonly #lookSoon = (): void => {
-    if (this.#lookingSoon) return;
+    if (this.#lookingSoon || this.#asked >= MOST_ASKED) return;
     this.#lookingSoon = true;
+    this.#asked += 1;
     setImmediate(() => {
       this.#lookingSoon = false;
       if (this.#looking) this.#lookAgain = true;

@@ -114,6 +114,7 @@ describe('maintenance of queues in which nothing happens', () => {
       ),
     );
     cleanups.push(() => engine.close());
+    await store.join('q', 'w', { lease: 60_000, info: '' });
     engine.maintenance.watch('q', { lease: 60_000, sweep: 500, maxCrashes: 1 });
     await until('a look', () => looks === 1);
     ask();
@@ -123,6 +124,28 @@ describe('maintenance of queues in which nothing happens', () => {
     await new Promise(setImmediate);
     expect(looks).toBe(2);
     finish();
+  });
+
+  it('looks a bounded number of times for a store that asks for it again and again', async () => {
+    const store = await openStore('sqlite::memory:', { timeout: 1_000 });
+    let looks = 0;
+    const withReady = async (_queues: readonly string[], again: () => void) => {
+      looks += 1;
+      again();
+      return [];
+    };
+    const engine = new Engine(
+      Object.assign(
+        counting(store, () => {}),
+        { withReady },
+      ),
+    );
+    cleanups.push(() => engine.close());
+    await store.join('q', 'w', { lease: 60_000, info: '' });
+    engine.maintenance.watch('q', { lease: 60_000, sweep: 500, maxCrashes: 1 });
+    await until('some looks', () => looks > 5);
+    for (let i = 0; i < 200; i++) await new Promise(setImmediate);
+    expect(looks).toBeLessThan(40);
   });
 
   it('finds tasks that another program pushed, and what a worker held that took them and died', async () => {
