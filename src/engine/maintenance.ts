@@ -8,8 +8,11 @@ export interface SweepPolicy {
   maxCrashes: number;
 }
 
-/** How often all quiet queues are checked for something that is ready without a signal, at most, in milliseconds. */
+/** How often the store is asked whether something is ready in a quiet queue without a signal, in milliseconds. */
 const LOOK = 1_000;
+
+/** How many times the store may ask for a look between two of the clock: a server whose table of remembered keys is full forgets one for each that is added. */
+const MOST_ASKED = 10;
 
 interface WatchedQueue {
   /** One for each worker on the queue. */
@@ -38,6 +41,10 @@ export class Maintenance {
   #look: NodeJS.Timeout | undefined;
   #lookMs = Infinity;
   #looking = false;
+  #lookingSoon = false;
+  /** The store asked for a look while one was under way. */
+  #lookAgain = false;
+  #asked = 0;
 
   constructor(private readonly engine: Engine) {}
 
@@ -146,6 +153,7 @@ export class Maintenance {
     this.#lookMs = ms;
     clearInterval(this.#look);
     this.#look = setInterval(() => {
+      this.#asked = 0;
       this.#sweepDue();
       void this.#lookForReady();
     }, ms).unref();
@@ -172,7 +180,10 @@ export class Maintenance {
   async #sweepTogether(together: readonly [string, WatchedQueue][]): Promise<void> {
     const before = together.map(([, watched]) => watched.signals);
     for (const [, watched] of together) watched.busy = true;
-    const queues = together.map(([queue, { policies }]) => ({ queue, lease: combined(policies).lease }));
+    const queues = together.map(([queue, { policies }]) => {
+      const { lease, sweep } = combined(policies);
+      return { queue, lease, every: Math.max(0, Math.floor(lease / 4) - sweep) };
+    });
     const swept = await this.engine.store.sweepQuiet!(queues).catch(() => []);
     for (const [i, [queue, watched]] of together.entries()) {
       watched.busy = false;
@@ -182,13 +193,25 @@ export class Maintenance {
     }
   }
 
+  /** Signals that arrived together with the message go first: a queue that they have woken needs no look. */
+  readonly #lookSoon = (): void => {
+    if (this.#lookingSoon || this.#asked >= MOST_ASKED) return;
+    this.#lookingSoon = true;
+    this.#asked += 1;
+    setImmediate(() => {
+      this.#lookingSoon = false;
+      if (this.#looking) this.#lookAgain = true;
+      else void this.#lookForReady();
+    });
+  };
+
   /** Another program has pushed tasks, or the connection for signals is dead and does not know it yet. */
   async #lookForReady(): Promise<void> {
     const quiet = [...this.#queues].flatMap(([queue, watched]) => (watched.quiet && !watched.busy ? [queue] : []));
     if (!this.engine.store.withReady || this.#looking || quiet.length === 0) return;
     this.#looking = true;
     try {
-      for (const queue of await this.engine.store.withReady(quiet)) {
+      for (const queue of await this.engine.store.withReady(quiet, this.#lookSoon)) {
         const watched = this.#queues.get(queue);
         if (!watched?.quiet) continue;
         this.#signalled(queue, watched);
@@ -199,6 +222,8 @@ export class Maintenance {
       this.engine.onError(error as Error, 'looking at quiet queues');
     }
     this.#looking = false;
+    if (this.#lookAgain) this.#lookSoon();
+    this.#lookAgain = false;
   }
 }
 

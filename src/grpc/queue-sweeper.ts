@@ -15,11 +15,16 @@ interface WatchedQueue {
   lookAt: number;
   /** How long the queue was skipped the last time nothing was happening in it. */
   pause: number;
+  /** Until then a short sweep together with other queues is enough, as long as nothing has changed. */
+  quietUntil: number;
   /** The queue was requested since names were last forgotten. */
   asked: boolean;
 }
 
-/** Sweeps every queue of the store while the server runs, so that clients need not. */
+/**
+ * Sweeps every queue of the store while the server runs, so that clients need not. Queues in which nothing waits, runs or is due are swept together, a hundred in a call
+ * on Redis: each by itself, a thousand of them took Redis 2 % of a core.
+ */
 export class QueueSweeper {
   readonly #queues = new Map<string, WatchedQueue>();
   readonly #timer: NodeJS.Timeout;
@@ -36,10 +41,9 @@ export class QueueSweeper {
     this.#start();
   }
 
+  /** A client of this server uses the queue. */
   watch(queue: string): void {
-    const known = this.#queues.get(queue);
-    if (known) known.asked = true;
-    else this.#queues.set(queue, { sweptAt: Number.NEGATIVE_INFINITY, lookAt: 0, pause: 0, asked: true });
+    this.#know(queue).quietUntil = 0;
   }
 
   async close(): Promise<void> {
@@ -62,10 +66,38 @@ export class QueueSweeper {
       this.#refresh(new Set(await this.engine.store.queues()));
       this.#lookedAt = now;
     }
-    const all = [...this.#queues.keys()].filter((queue) => this.#queues.get(queue)!.lookAt <= now);
+    const due = [...this.#queues].filter(([, { lookAt }]) => lookAt <= now);
+    const rested = await this.#sweepTogether(due.filter(([, { quietUntil }]) => quietUntil > now));
+    const all = due.flatMap(([queue]) => (rested.has(queue) ? [] : queue));
     for (let i = 0; i < all.length && !this.#closed; i += STEP) {
       await Promise.all(all.slice(i, i + STEP).map((queue) => this.#sweepOne(queue)));
     }
+  }
+
+  #know(queue: string): WatchedQueue {
+    const known = this.#queues.get(queue) ?? { sweptAt: -Infinity, lookAt: 0, pause: 0, quietUntil: 0, asked: true };
+    known.asked = true;
+    this.#queues.set(queue, known);
+    return known;
+  }
+
+  /**
+   * Returns those of the queues that need no other sweep now. Workers sweep their queues, too: most are left out.
+   */
+  async #sweepTogether(together: readonly [string, WatchedQueue][]): Promise<Set<string>> {
+    const { sweepQuiet } = this.engine.store;
+    if (!sweepQuiet || together.length === 0) return new Set();
+    const { lease } = this.policy;
+    const queues = together.map(([queue]) => ({ queue, lease, every: Math.floor(lease / 4) }));
+    const swept = await sweepQuiet(queues).catch(() => []);
+    const quiet = together.filter((_one, i) => swept[i]);
+    for (const [, tended] of quiet) tended.lookAt = performance.now() + this.#rest();
+    return new Set(quiet.map(([queue]) => queue));
+  }
+
+  /** Half a lease, with the time until the round that follows. */
+  #rest(): number {
+    return Math.max(this.policy.sweep, (this.policy.lease - this.policy.sweep) / 2);
   }
 
   /** A gap of a lease between two sweeps looks as if nobody could send heartbeats: dead sessions would be granted another lease. */
@@ -78,7 +110,7 @@ export class QueueSweeper {
       if (!stored.has(queue) && !tended.asked) this.#queues.delete(queue);
       tended.asked = false;
     }
-    for (const queue of stored) this.watch(queue);
+    for (const queue of stored) this.#know(queue);
   }
 
   /** Checks a queue in which nothing happens less and less often, but often enough to notice a lease before it ends. */
@@ -93,7 +125,9 @@ export class QueueSweeper {
       tended.lookAt = now + tended.pause;
       if (quiet && now - tended.sweptAt < this.#quietPause()) return;
       tended.sweptAt = now;
-      await sweepQueue(this.engine, queue, this.policy);
+      const quietFor = await sweepQueue(this.engine, queue, this.policy);
+      tended.quietUntil = now + quietFor;
+      if (quietFor > this.#rest()) tended.lookAt = now + this.#rest();
     } catch (error) {
       this.onError(error as Error, `the queue '${queue}' could not be swept`);
     }

@@ -81,8 +81,11 @@ export interface Store {
    * Absent where one call for many queues costs as much as one for each.
    */
   sweepQuiet?(queues: readonly QuietQueue[]): Promise<boolean[]>;
-  /** Of these queues, those in which something is ready. Absent where nothing can become ready without a signal. */
-  withReady?(queues: readonly string[]): Promise<string[]>;
+  /**
+   * Of these queues, those in which something is ready. `ask` is called when the store learns that this may have changed and it should be asked again; it also has to be asked
+   * every second, and knows what it need not look at. Absent where nothing can become ready without a signal.
+   */
+  withReady?(queues: readonly string[], ask: () => void): Promise<string[]>;
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]>;
   list(queue: string, options: ListOptions): Promise<JobPage>;
@@ -142,6 +145,8 @@ export interface ScheduleStore {
   /** Adds the jobs of a tick and sets the next tick, if the schedule is unchanged and this tick has not fired yet. */
   fire(schedule: Schedule, firing: { jobs: readonly NewJob[]; next?: number; last?: number }): Promise<boolean>;
   list(): Promise<Schedule[]>;
+  /** Whether the store knows without a call that there are none. Absent where it never does. */
+  areNone?(): boolean;
   /** False if there is no schedule of this name. */
   remove(name: string): Promise<boolean>;
 }
@@ -326,6 +331,8 @@ export interface SweepOptions {
 export interface QuietQueue {
   queue: string;
   lease: number;
+  /** A queue that was swept more recently than this may be left out, whatever is in it: whoever did so takes care of it. Absent: none is. */
+  every?: number;
 }
 
 /** An entry that the caller of the sweep must settle. */

@@ -95,6 +95,59 @@ describe('maintenance of queues in which nothing happens', () => {
     await until('the session is gone', async () => (await store.workers('q')).length === 0);
   });
 
+  it('looks once more when the store has asked for it during a look', async () => {
+    const store = await openStore('sqlite::memory:', { timeout: 1_000 });
+    let looks = 0;
+    let ask = () => {};
+    let finish = () => {};
+    const withReady = (_queues: readonly string[], again: () => void) => {
+      looks += 1;
+      ask = again;
+      return new Promise<string[]>((resolve) => {
+        finish = () => resolve([]);
+      });
+    };
+    const engine = new Engine(
+      Object.assign(
+        counting(store, () => {}),
+        { withReady },
+      ),
+    );
+    cleanups.push(() => engine.close());
+    await store.join('q', 'w', { lease: 60_000, info: '' });
+    engine.maintenance.watch('q', { lease: 60_000, sweep: 500, maxCrashes: 1 });
+    await until('a look', () => looks === 1);
+    ask();
+    await new Promise(setImmediate);
+    finish();
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    expect(looks).toBe(2);
+    finish();
+  });
+
+  it('looks a bounded number of times for a store that asks for it again and again', async () => {
+    const store = await openStore('sqlite::memory:', { timeout: 1_000 });
+    let looks = 0;
+    const withReady = async (_queues: readonly string[], again: () => void) => {
+      looks += 1;
+      again();
+      return [];
+    };
+    const engine = new Engine(
+      Object.assign(
+        counting(store, () => {}),
+        { withReady },
+      ),
+    );
+    cleanups.push(() => engine.close());
+    await store.join('q', 'w', { lease: 60_000, info: '' });
+    engine.maintenance.watch('q', { lease: 60_000, sweep: 500, maxCrashes: 1 });
+    await until('some looks', () => looks > 5);
+    for (let i = 0; i < 200; i++) await new Promise(setImmediate);
+    expect(looks).toBeLessThan(40);
+  });
+
   it('finds tasks that another program pushed, and what a worker held that took them and died', async () => {
     const redis = await RedisServer.start();
     cleanups.push(() => redis.stop());

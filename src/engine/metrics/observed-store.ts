@@ -128,6 +128,7 @@ function observedSchedules(schedules: ScheduleStore, metrics: Metrics): Schedule
       return fired;
     },
     list: () => schedules.list(),
+    areNone: schedules.areNone?.bind(schedules),
     remove: (name) => schedules.remove(name),
   };
 }

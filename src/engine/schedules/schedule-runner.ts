@@ -73,6 +73,7 @@ export class ScheduleRunner {
   /** Fires each schedule until its next tick is in the future. A schedule that cannot fire now is left for a later round. */
   async #round(): Promise<number | undefined> {
     const { store } = this.engine;
+    if (store.schedules.areNone?.()) return undefined;
     for (let pass = 0; ; pass++) {
       const schedules = await store.schedules.list();
       const due = schedules.filter(({ next }) => next !== undefined && next <= store.now());

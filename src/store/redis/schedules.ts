@@ -1,6 +1,7 @@
 import type { NewJob } from '../../job/job.js';
 import type { NewSchedule, Schedule, ScheduleStore } from '../store.js';
 import type { Reply } from './connection/client.js';
+import type { KeyWatch } from './connection/key-watch.js';
 import { addArguments } from './records/arguments.js';
 import type { Registry } from './registry.js';
 import { text, type View } from './view.js';
@@ -10,9 +11,12 @@ import { text, type View } from './view.js';
  * stores the queue of each; it is written separately, and decides if two queues claim the same name.
  */
 export class RedisSchedules implements ScheduleStore {
+  #wereNone = false;
+
   constructor(
     private readonly view: View,
     private readonly registry: Registry,
+    private readonly watch: KeyWatch,
   ) {}
 
   async put({ name, queue, definition, since, next }: NewSchedule): Promise<Schedule> {
@@ -31,6 +35,7 @@ export class RedisSchedules implements ScheduleStore {
     ];
     const { reply } = await this.view.run('put_schedule', queue, args);
     await client.call('HSET', keys.schedules, name, queue);
+    this.#wereNone = false; // the message of the server may come later
     const [began, , at, last] = reply as Reply[];
     return toSchedule(queue, [name, text(began!), definition, text(at ?? null), text(last ?? null)]);
   }
@@ -53,7 +58,9 @@ export class RedisSchedules implements ScheduleStore {
 
   async list(): Promise<Schedule[]> {
     const { client, keys } = this.view;
+    this.watch.watch([keys.schedules], () => {});
     const flat = (await client.call('HGETALL', keys.schedules)) as Buffer[];
+    this.#wereNone = flat.length === 0;
     const home = new Map<string, string>();
     for (let i = 0; i < flat.length; i += 2) home.set(text(flat[i]!), text(flat[i + 1]!));
     const found: Schedule[] = [];
@@ -64,6 +71,11 @@ export class RedisSchedules implements ScheduleStore {
       }
     }
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** Every process that works looks for schedules every five seconds. */
+  areNone(): boolean {
+    return this.#wereNone && this.watch.isUnwritten(this.view.keys.schedules);
   }
 
   async remove(name: string): Promise<boolean> {

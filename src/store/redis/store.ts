@@ -41,6 +41,7 @@ import type {
 } from '../store.js';
 import { RedisBatches } from './batches.js';
 import type { Arg, RedisClient, Reply, ScriptReply } from './connection/client.js';
+import { KeyWatch } from './connection/key-watch.js';
 import { Signals } from './connection/signals.js';
 import { Dependencies } from './dependencies.js';
 import { RedisEvents } from './events.js';
@@ -91,6 +92,7 @@ export class RedisStore implements Store {
   readonly #view: View;
   readonly #registry: Registry;
   readonly #signals: Signals;
+  readonly #keyWatch: KeyWatch;
   readonly #dependencies: Dependencies;
   readonly #handover = new Handover<Arg[], ScriptReply>();
   readonly #adder: JobAdder;
@@ -101,8 +103,10 @@ export class RedisStore implements Store {
     this.threadUrl = options.threadUrl;
     this.#view = new View(options.client, options.keys, options.skew, options.clock);
     this.#registry = new Registry(this.#view);
+    this.#keyWatch = new KeyWatch(options.client);
+    const { subscriber } = options;
     this.#signals = new Signals(
-      options.subscriber,
+      { ...subscriber, open: () => this.#keyWatch.follow(subscriber.open()) },
       options.keys,
       options.client.timeout,
       options.client.isOrdered ? newNonce() : '',
@@ -118,7 +122,7 @@ export class RedisStore implements Store {
       this.#handover,
     );
     this.#moves = new Moves(this.#view, this.#registry);
-    this.schedules = new RedisSchedules(this.#view, this.#registry);
+    this.schedules = new RedisSchedules(this.#view, this.#registry, this.#keyWatch);
     this.events = new RedisEvents(this.#view, this.#registry);
     this.sources = this.#adder.sources;
     this.history = new RedisHistory(this.#view);
@@ -233,8 +237,8 @@ export class RedisStore implements Store {
     return sweepQuiet(this.#view, queues);
   }
 
-  withReady(queues: readonly string[]): Promise<string[]> {
-    return withReady(this.#view, queues);
+  withReady(queues: readonly string[], ask: () => void): Promise<string[]> {
+    return withReady(this.#view, queues, this.#keyWatch, ask);
   }
 
   get(queue: string, ids: readonly string[]): Promise<(Job | undefined)[]> {
@@ -314,6 +318,7 @@ export class RedisStore implements Store {
 
   async close(): Promise<void> {
     this.#signals.close();
+    this.#keyWatch.close();
     this.#view.client.redis.off('ready', this.#registry.forgetAll);
     await this.#view.client.close();
   }

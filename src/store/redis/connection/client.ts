@@ -123,6 +123,11 @@ export class RedisClient {
     return this.#persist(() => this.#send(command, args), { deadline: performance.now() + this.timeout });
   }
 
+  /** Sends plain commands once, with nothing between them; rejects if one fails. */
+  inOneGo(commands: readonly (readonly string[])[]): Promise<Reply[]> {
+    return Promise.all(commands.map(([command, ...args]) => this.#send(command!, args)));
+  }
+
   /** Retries until a reply arrives, the error is not transient, or the time is up. `send` gets the last failure. */
   async #persist(send: (last: unknown) => Promise<Reply>, { failure, ...limits }: Persistence): Promise<Reply> {
     for (let attempt = 0; ; attempt++) {
@@ -140,7 +145,7 @@ export class RedisClient {
     if (failure instanceof ConnectionLost && failure.sent) lost?.(failure);
     const isFinal = !isPassing(failure) && !isUnknownScript(failure);
     if (isFinal || performance.now() > deadline || this.#closed) throw this.#translate(failure);
-    if (!isUnknownScript(failure)) await this.#pause(Math.min(20 * attempt, 250));
+    if (!isUnknownScript(failure)) await this.#pause(Math.min(20 * Math.max(1, attempt), 250));
   }
 
   /** Pauses, but ends early when the connection is back: it may not last long. */

@@ -24,7 +24,7 @@ const [FIRST_PAUSE, LONGEST_PAUSE] = [20, 1_000];
 /**
  * A connection to one server: reconnects by itself, queues nothing while it is not connected, and gives every command a time limit.
  * It is the part of a client of ioredis that a store uses, and needs half the time of the processor for a command.
- * Events: ready, close, error, and messageBuffer (channel, message).
+ * Events: ready, close, error, messageBuffer (channel, message), and written (keys; null: all) for keys that the server remembers for another connection.
  */
 export class SocketConnection extends EventEmitter {
   status: 'wait' | 'connecting' | 'ready' | 'reconnecting' | 'end' = 'wait';
@@ -173,7 +173,8 @@ export class SocketConnection extends EventEmitter {
 
   #take(reply: Reply, lose: (error: Error) => void): void {
     if (this.#hasSubscribed && Array.isArray(reply) && String(reply[0]) === 'message') {
-      this.emit('messageBuffer', reply[1], reply[2]);
+      if (Buffer.isBuffer(reply[2])) this.emit('messageBuffer', reply[1], reply[2]);
+      else this.emit('written', reply[2] ?? null);
       return;
     }
     const first = this.#pending.shift();

@@ -1,5 +1,6 @@
 import type { QuietQueue, WorkerSession } from '../../store.js';
 import type { Arg, Reply } from '../connection/client.js';
+import type { KeyWatch } from '../connection/key-watch.js';
 import type { ScriptName } from '../scripts.js';
 import type { View } from '../view.js';
 
@@ -16,24 +17,48 @@ function hasSlots(view: View): boolean {
 
 /** Renews sessions, a hundred in a call. */
 export function heartbeat(view: View, sessions: readonly WorkerSession[]): Promise<boolean[]> {
-  return runOnMany(view, 'heartbeat', sessions, ({ worker, lease }) => [worker, String(lease)]);
+  const keysOf = (part: readonly WorkerSession[]) => {
+    const { list, stem } = view.keys.queue(part[0]!.queue);
+    return [list, stem, ...part.map(({ queue }) => `${view.keys.queue(queue).stem}workers`)];
+  };
+  return runOnMany(view, 'heartbeat', sessions, keysOf, ({ worker, lease }) => [worker, String(lease)]);
 }
 
 /** Sweeps queues in which there is nothing to do, a hundred in a call; false where there is. */
 export function sweepQuiet(view: View, queues: readonly QuietQueue[]): Promise<boolean[]> {
-  return runOnMany(view, 'sweep_quiet', queues, ({ lease }) => [String(lease)]);
+  const keysOf = (part: readonly QuietQueue[]) =>
+    part.flatMap(({ queue }) => [view.keys.queue(queue).list, view.keys.queue(queue).stem]);
+  return runOnMany(view, 'sweep_quiet', queues, keysOf, ({ lease, every = 0 }) => [String(lease), String(every)]);
 }
 
-/** Of these queues, those in which something is ready: other programs push tasks without a signal. */
-export async function withReady(view: View, queues: readonly string[]): Promise<string[]> {
-  const ask = (part: readonly string[]) =>
-    view.client.call('EXISTS', ...part.flatMap((queue) => readyKeys(view, queue)));
-  const counts = await inParts(view, queues, ask);
+/**
+ * Of these queues, those in which something is ready: other programs push tasks without a signal. Such a task is written to the plain list of the queue; where that is watched,
+ * the queue is looked at once, and again after the list was written.
+ */
+export async function withReady(
+  view: View,
+  queues: readonly string[],
+  watch: KeyWatch,
+  ask: () => void,
+): Promise<string[]> {
+  const listOf = (queue: string) => view.keys.queue(queue).list;
+  const unknown = queues.filter((queue) => !watch.isUnwritten(listOf(queue)));
+  if (unknown.length === 0) return [];
+  if (!watch.isProven) watch.prove(`${view.keys.queue(unknown[0]!).stem}workers`); // heartbeats write it
+  const look = (part: readonly string[]) => {
+    watch.watch(part.map(listOf), ask);
+    return countReady(view, part);
+  };
+  const counts = await inParts(view, unknown, look);
   const size = hasSlots(view) ? 1 : TOGETHER;
-  const found = counts.flatMap((count, i) => (count === 0 ? [] : queues.slice(i * size, (i + 1) * size)));
+  const found = counts.flatMap((count, i) => (count === 0 ? [] : unknown.slice(i * size, (i + 1) * size)));
   if (found.length < 2 || size === 1) return found;
-  const own = await Promise.all(found.map((queue) => ask([queue])));
+  const own = await Promise.all(found.map((queue) => countReady(view, [queue])));
   return found.filter((_queue, i) => own[i] !== 0);
+}
+
+function countReady(view: View, queues: readonly string[]): Promise<Reply> {
+  return view.client.call('EXISTS', ...queues.flatMap((queue) => readyKeys(view, queue)));
 }
 
 function readyKeys(view: View, queue: string): string[] {
@@ -42,16 +67,16 @@ function readyKeys(view: View, queue: string): string[] {
 }
 
 /** Runs a script that takes the keys of many queues and answers 1 or 0 for each. */
-async function runOnMany<T extends { queue: string }>(
+async function runOnMany<T>(
   view: View,
   name: ScriptName,
   items: readonly T[],
+  keysOf: (part: readonly T[]) => Arg[],
   argumentsOf: (item: T) => Arg[],
 ): Promise<boolean[]> {
   const replies = await inParts(view, items, (part) => {
-    const keys = part.flatMap(({ queue }) => [view.keys.queue(queue).list, view.keys.queue(queue).stem]);
     const args = [view.time(), ...part.flatMap(argumentsOf)];
-    return view.client.run(name, keys, args).then(({ reply }) => reply as Reply[]);
+    return view.client.run(name, keysOf(part), args).then(({ reply }) => reply as Reply[]);
   });
   return replies.flat().map((reply) => reply === 1);
 }
