@@ -8,9 +8,6 @@ const COLUMNS = 'name, waiting, holds, shelf, turn, opened, started, rests, held
 /** How many groups one claim examines beyond those it takes from. */
 const LOOKED_AT = 1_000;
 
-/** Where no group can be at its limit, one statement for all: with one for each group, working jobs with a group takes a tenth more CPU time. */
-const RELEASE = `UPDATE groups SET holds = max(0, holds - ended.value) FROM json_each(?1) AS ended WHERE queue = ?2 AND name = ended.key`;
-
 interface Group {
   name: string;
   waiting: number;
@@ -90,11 +87,6 @@ export class Groups {
 
   /** Applies the end of leases, with their number per group: groups that were at their limit may start more jobs. */
   releaseAll(counts: ReadonlyMap<string, number>): void {
-    const { concurrency, ordered } = this.#pace;
-    if (concurrency === undefined && !ordered && this.#known.size === 0) {
-      this.tables.sql(RELEASE).run(JSON.stringify(Object.fromEntries(counts)), this.counters.queue);
-      return;
-    }
     this.#select('name IN (SELECT value FROM json_each(?))', JSON.stringify([...counts.keys()]));
     for (const [name, count] of counts) this.release(name, count);
   }
