@@ -24,6 +24,41 @@ export function testTasks(bench: Bench): void {
       expect(entries[0]!.job).toBeUndefined();
     });
 
+    it('keep their bytes and order when many of any length are added at once', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      const tasks = ['', 'é', 'a'.repeat(5_000), '', 'b', '\u{1f600}', ''].map((text) => Buffer.from(text));
+      await store.push(queue, tasks);
+      await store.push(
+        queue,
+        tasks.map(() => Buffer.alloc(0)),
+      );
+      const taken = await claim(queue, 20);
+      const expected = [...tasks, ...tasks.map(() => Buffer.alloc(0))];
+      expect(taken.map(({ task }) => Buffer.from(task!).toString())).toEqual(expected.map((task) => task.toString()));
+    });
+
+    it('that are done together end even if leases of the batch are stale or occur twice', async () => {
+      const queue = newQueue();
+      await joined(queue);
+      await store.push(
+        queue,
+        ['t1', 't2', 't3', 't4', 't5'].map((text) => Buffer.from(text)),
+      );
+      const entries = [...(await claim(queue, 2)), ...(await claim(queue, 2))];
+      const done = entries.map((entry) => settlementOf(entry, { to: 'done', attempt: 1, crashes: 0 }));
+      expect(await store.settle(queue, [done[0]!])).toEqual([true]);
+      expect(await store.settle(queue, [done[0]!, done[1]!, done[2]!, done[2]!, done[3]!])).toEqual([
+        false,
+        true,
+        true,
+        false,
+        true,
+      ]);
+      expect(names(await claim(queue, 5))).toEqual(['t5']);
+      expect(await store.count(queue)).toMatchObject({ ready: 0, active: 1 });
+    });
+
     it('take turns with jobs of default priority', async () => {
       const queue = newQueue();
       await joined(queue);

@@ -3,7 +3,8 @@ import type { Tables } from '../tables.js';
 
 /** Minimum interval between notifications in milliseconds. */
 const PAUSE = 2;
-/** The longest pause after which it looks again for a commit that was not there yet. */
+/** After how many milliseconds it looks again for a commit that was not there yet; this doubles up to the last. */
+const FIRST_PAUSE = 1;
 const LAST_PAUSE = 256;
 const SLOW_POLL = 1_000;
 
@@ -15,8 +16,10 @@ export class CommitWatcher {
   #watcher: FSWatcher | undefined;
   #poll: NodeJS.Timeout | undefined;
   #pending: NodeJS.Timeout | undefined;
-  #pause = PAUSE;
+  #pause = FIRST_PAUSE;
   #version = -1;
+  #lookedAt = 0;
+  #notifiedAt = 0;
 
   constructor(
     private readonly file: string,
@@ -44,28 +47,39 @@ export class CommitWatcher {
     this.#pending = undefined;
   }
 
+  /** Looks at once, unless it has just done so; then as soon as it may. To wait a pause first made half of the time until another process starts a job. */
   #written(): void {
-    if (this.#pending && this.#pause === PAUSE) return;
+    if (this.#pending && this.#pause === FIRST_PAUSE) return;
     clearTimeout(this.#pending);
-    this.#pause = PAUSE;
-    this.#lookSoon();
+    this.#pending = undefined;
+    this.#pause = FIRST_PAUSE;
+    const now = performance.now();
+    const wait = Math.max(this.#notifiedAt + PAUSE, this.#lookedAt + FIRST_PAUSE) - now;
+    if (wait > 0) this.#lookIn(Math.ceil(wait));
+    else this.#lookAgain();
+  }
+
+  #lookIn(ms: number): void {
+    this.#pending = setTimeout(() => {
+      this.#pending = undefined;
+      this.#lookAgain();
+    }, ms).unref();
   }
 
   /**
    * The file changes before the commit: that follows when the disk has confirmed, and changes it no more. So it looks again, less and less often. Without that,
-   * more than one job in a hundred waited for the slow poll.
+   * more than one job in a hundred waited for the slow poll. A commit that was there may not be that of the last change.
    */
-  #lookSoon(): void {
-    this.#pending = setTimeout(() => {
-      this.#pending = undefined;
-      if (this.#look() || this.#pause >= LAST_PAUSE) return;
-      this.#pause *= 2;
-      this.#lookSoon();
-    }, this.#pause).unref();
+  #lookAgain(): void {
+    if (this.#look()) this.#pause = PAUSE;
+    if (this.#pause > LAST_PAUSE) return;
+    this.#lookIn(this.#pause);
+    this.#pause *= 2;
   }
 
   /** Returns whether there was a commit. */
   #look(): boolean {
+    this.#lookedAt = performance.now();
     let version: number;
     try {
       version = this.#read();
@@ -74,6 +88,7 @@ export class CommitWatcher {
     }
     if (version === this.#version) return false;
     this.#version = version;
+    this.#notifiedAt = this.#lookedAt;
     this.notify();
     return true;
   }

@@ -13,8 +13,9 @@ import type { QueueAccess } from '../access.js';
 import type { Signals } from '../signals.js';
 import { leaseToken, QueueCounters, type Tables } from '../tables.js';
 import { push } from '../verbs/add.js';
-import { countStarts, roomWithinLimits, takeTasks } from '../verbs/claim.js';
+import { countStarts, roomWithinLimits } from '../verbs/claim.js';
 import { leasedTask } from '../verbs/settle.js';
+import { takeTasks } from './plain-tasks.js';
 import { dropOldTaskEvents, TaskEventReader, writeTaskEvent, writeWorkEvent } from './task-events.js';
 import { areUnlocked, hasLocks, lockTasks, releaseLock } from './unique-locks.js';
 

@@ -1,5 +1,4 @@
 import type { Bytes } from '../../../job/job.js';
-import type { Row } from '../file/driver.js';
 import type { Tables } from '../tables.js';
 
 /** Unique raw tasks: one unique lock each, held by the first equal task that is leased. */
@@ -22,10 +21,10 @@ export function lockTasks(tables: Tables, queue: number, tasks: readonly Bytes[]
 }
 
 /** Moves unique locks to rows that have just been leased. */
-export function moveLocksToLeases(tables: Tables, queue: number, rows: readonly Row[]): void {
+export function moveLocksToLeases(tables: Tables, queue: number, rows: readonly [n: number, body: Bytes][]): void {
   if (rows.length === 0 || !hasLocks(tables, queue)) return;
   const update = tables.sql('UPDATE seals SET task = ? WHERE queue = ? AND body = ? AND task IS NULL');
-  for (const row of rows) update.run(row.n!, queue, row.body!);
+  for (const [n, body] of rows) update.run(n, queue, body);
 }
 
 /** The lease of this row has ended for good. */

@@ -9,13 +9,13 @@ import { closeJob, notifyDependents, removeEnded } from '../finalize.js';
 import { HIDDEN, isNeededByJobs, keepRecord, releaseAll } from '../kept-records.js';
 import { addPlain, hasNewIds, isPlain } from '../plain-jobs.js';
 import { QueueCounters, S, sizeOf, type Tables } from '../tables.js';
+import { insertTasks } from '../tasks/plain-tasks.js';
 
 export function push(tables: Tables, queue: number, tasks: readonly Bytes[], limits: Capacity): boolean {
   const counters = new QueueCounters(tables, queue);
   const bytes = tasks.reduce((sum, task) => sum + task.length, 0);
   if (tasks.length > room(counters, limits) || bytes > space(counters, limits)) return false;
-  const insert = tables.sql('INSERT INTO tasks (queue, seq, body) VALUES (?, ?, ?)');
-  for (const task of tasks) insert.run(queue, counters.nextBack(), task);
+  insertTasks(tables, counters, tasks, bytes);
   counters.add('tasks', tasks.length);
   counters.add('ready', tasks.length);
   counters.add('bytes', bytes);

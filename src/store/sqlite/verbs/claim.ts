@@ -5,8 +5,8 @@ import { letThrough } from '../breaker.js';
 import type { Value } from '../file/driver.js';
 import { freeUniqueKey } from '../finalize.js';
 import { type Groups, limitsOf, type Share, windowOf } from '../groups.js';
-import { leaseToken, makeToken, QueueCounters, sizeOf, type Tables } from '../tables.js';
-import { moveLocksToLeases } from '../tasks/unique-locks.js';
+import { makeToken, QueueCounters, sizeOf, type Tables } from '../tables.js';
+import { takeTasks, whichRows } from '../tasks/plain-tasks.js';
 
 interface ClaimRequest {
   queue: number;
@@ -170,11 +170,8 @@ const LEASE = (which: string) => `UPDATE jobs
 const FIRST = (fields: string, which: string) =>
   `SELECT ${fields} FROM jobs WHERE queue = ? AND state = 2 AND ${which} ORDER BY priority DESC, seq LIMIT ?`;
 const FIRST_JOBS = FIRST(FIELDS('(attempt + 1)'), 'grp IS NULL AND priority BETWEEN ? AND ?');
-const FIRST_OF_GROUP = FIRST('n', 'grp = ?');
-const LISTED = 'n IN (SELECT value FROM json_each(?))';
-const LEASE_LIST = LEASE(LISTED);
-const LEASE_RANGE = LEASE('n BETWEEN ? AND ?');
-const TAKE_LIST = `${LEASE_LIST} RETURNING ${FIELDS('attempt')}`;
+const FIRST_OF_GROUP = FIRST(FIELDS('(attempt + 1)'), 'grp = ?');
+const HELD = `SELECT ${FIELDS('(attempt + 1)')} FROM jobs WHERE n = ?`;
 
 /** Reads and then leases: one statement that does both, with RETURNING, takes a third more time. */
 function takeJobs(
@@ -187,20 +184,13 @@ function takeJobs(
   limit: number,
 ): Entry[] {
   if (limit <= 0) return [];
-  const { queue, worker, now } = request;
+  const { queue } = request;
   const rows = tables.arrays(FIRST_JOBS).all(queue, low, high, limit);
   if (rows.length === 0) return [];
-  const taken = rows.map((row) => readJob(row, request, token));
-  const numbers = taken.map(({ n }) => n);
-  const [first, last] = [Math.min(...numbers), Math.max(...numbers)];
-  // Jobs that wait side by side are usually neighbours in the table, too.
-  const isRange = last - first + 1 === numbers.length;
-  const which = isRange ? [first, last] : [JSON.stringify(numbers)];
-  tables.sql(isRange ? LEASE_RANGE : LEASE_LIST).run(now, worker, token, now, ...which);
-  return leased(tables, counters, request, taken);
+  return lease(tables, counters, request, token, rows);
 }
 
-/** Takes the first jobs of these groups, group by group. One statement that writes costs as much as many that read. */
+/** Takes the first jobs of these groups, group by group. */
 function takeOfGroups(
   tables: Tables,
   counters: QueueCounters,
@@ -208,20 +198,25 @@ function takeOfGroups(
   token: string,
   shares: ReadonlyMap<string, Share>,
 ): Entry[] {
-  const { queue, worker, now } = request;
   const first = tables.arrays(FIRST_OF_GROUP);
-  const places = new Map<number, number>();
+  const rows: Value[][] = [];
   for (const [group, { count, held }] of shares)
-    for (const [n] of held === null ? first.all(queue, group, count) : [[held]]) places.set(n as number, places.size);
-  const rows = tables.arrays(TAKE_LIST).all(now, worker, token, now, JSON.stringify([...places.keys()]));
-  const taken = rows.map((row) => readJob(row, request, token));
-  taken.sort((a, b) => places.get(a.n)! - places.get(b.n)!);
-  return leased(tables, counters, request, taken);
+    rows.push(...(held === null ? first.all(request.queue, group, count) : tables.arrays(HELD).all(held)));
+  return lease(tables, counters, request, token, rows);
 }
 
-/** Converts the taken rows to entries and applies the side effects of the claim. */
-function leased(tables: Tables, counters: QueueCounters, request: ClaimRequest, taken: Taken[]): Entry[] {
-  const { queue, worker } = request;
+/** Leases the rows, which were read before, converts them to entries and applies the side effects of the claim. */
+function lease(
+  tables: Tables,
+  counters: QueueCounters,
+  request: ClaimRequest,
+  token: string,
+  rows: readonly Value[][],
+): Entry[] {
+  const { queue, worker, now } = request;
+  const taken = rows.map((row) => readJob(row, request, token));
+  const { where, values } = whichRows(taken.map(({ n }) => n));
+  tables.sql(LEASE(where)).run(now, worker, token, now, ...values);
   let bytes = 0;
   for (const { job } of taken) {
     bytes += sizeOf(job.payload);
@@ -254,28 +249,4 @@ function readJob(row: Value[], { name, worker, now }: ClaimRequest, token: strin
   };
   if (ready !== '') job.runAt = Number(ready);
   return { n: Number(n), job };
-}
-
-const TAKE_TASKS = `UPDATE tasks SET worker = ?, token = ?
-  WHERE n IN (SELECT n FROM tasks WHERE queue = ? AND worker IS NULL ORDER BY seq LIMIT ?)
-  RETURNING n, seq, body, token`;
-
-/** Leases the raw tasks that have waited longest. */
-export function takeTasks(
-  tables: Tables,
-  counters: QueueCounters,
-  { queue, worker }: Pick<ClaimRequest, 'queue' | 'worker'>,
-  token: string,
-  limit: number,
-): Entry[] {
-  if (limit <= 0) return [];
-  const rows = tables.sql(TAKE_TASKS).all(worker, token, queue, limit);
-  rows.sort((a, b) => (a.seq as number) - (b.seq as number));
-  counters.add('tasks', -rows.length);
-  moveLocksToLeases(tables, queue, rows);
-  return rows.map((row) => {
-    const task = row.body as Uint8Array;
-    counters.add('bytes', -task.length);
-    return { lease: { worker, token: leaseToken(row) }, task };
-  });
 }
