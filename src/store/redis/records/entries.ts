@@ -93,7 +93,10 @@ function readJobs(origin: ClaimOrigin, [ids, bodies, runs]: [Buffer, Buffer, Buf
     const id = names[i];
     if (id === undefined) throw new Error('a record without an id');
     if (id === '') {
-      entries.push({ lease: { worker, token: `1.${first}-${THREE_DIGITS[i]}.${nonce}` }, task: Buffer.from(bodies.subarray(start, end)) });
+      entries.push({
+        lease: { worker, token: `1.${first}-${THREE_DIGITS[i]}.${nonce}` },
+        task: Buffer.from(bodies.subarray(start, end)),
+      });
       return;
     }
     const job = decodeRecord(queue, id, bodies, start, end);
