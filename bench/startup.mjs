@@ -37,15 +37,30 @@ function median(times) {
   return [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)];
 }
 
+/** What a ring with an item is compared with. */
+const SPAWN = "require('child_process').spawn('true', { stdio: 'inherit' }).on('exit', (code) => process.exit(code))";
+
+/** Puts one item into the ring; it stays there, whoever runs it. */
+async function addItem(port) {
+  const socket = createConnection(port, '127.0.0.1');
+  await new Promise((resolve, reject) => {
+    socket.once('data', resolve).once('error', reject).write('RPUSH full:list item\r\n');
+  });
+  socket.destroy();
+}
+
 const dir = mkdtempSync(join(tmpdir(), 'w8y-startup-'));
 const port = await freePort();
 const redis = spawn('redis-server', ['--port', String(port), '--save', '', '--dir', dir], { stdio: 'ignore' });
 try {
   await answers(port);
+  await addItem(port);
   const cases = [
     ['node -e 0', 'node', ['-e', '0']],
     ['w8y --help', w8y, ['--help']],
+    ['node, spawning true', 'node', ['-e', SPAWN]],
     ['w8y, empty Redis ring', w8y, ['-u', `redis://localhost:${port}`, '-k', 'empty', 'true']],
+    ['w8y, one Redis item', w8y, ['-q', '-u', `redis://localhost:${port}`, '-k', 'full', 'true']],
     ['w8y, empty SQLite ring', w8y, ['-u', `sqlite:${join(dir, 'ring.db')}`, '-k', 'empty', 'true']],
     ['crore --help', crore, ['--help']],
     ['crore push, SQLite', crore, ['push', 'mails', '1', '--store', `sqlite:${join(dir, 'crore.db')}`]],

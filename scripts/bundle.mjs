@@ -15,14 +15,15 @@ const dist = join(root, 'dist');
 
 /**
  * A start without V8's code cache writes one for the next start, with the functions that have run; `word` separates
- * starts that run different functions. A cache belongs to one version of Node and, by the mark in its name, to one
- * build: V8 itself compares only lengths, and a process of the previous build may still be running. If the cache cannot
- * be written or is not accepted, the functions are compiled as usual.
+ * starts that run different functions: by the command, and by the kind of store, which takes 3 ms off a push to Redis. A
+ * cache belongs to one version of Node and, by the mark in its name, to one build: V8 itself compares only lengths, and a
+ * process of the previous build may still be running. If the cache cannot be written or is not accepted, the functions
+ * are compiled as usual.
  */
-const loader = (word, marks, start) => `'use strict';
+const loader = (words, marks, start) => `'use strict';
 const { accessSync, constants: { W_OK }, mkdirSync, readFileSync, renameSync, writeFileSync } = require('fs');
 const { Script } = require('vm');
-const word = ${word};
+${words}
 const marks = ${JSON.stringify(marks)};
 let url;
 const dist = () => (url ??= require('url').pathToFileURL(__dirname + '/').href);
@@ -116,23 +117,35 @@ function licences(inputs) {
 
 mkdirSync(join(dist, 'cache'), { recursive: true });
 const w8y = await bundle('w8y', { entryPoints: ['dist/ring/w8y.js'] }, { packages: 'external' });
-writeFileSync(join(dist, 'w8y.cjs'), loader("'start'", { w8y: w8y.mark }, "load('w8y', require);"));
+writeFileSync(join(dist, 'w8y.cjs'), loader("const word = 'start';", { w8y: w8y.mark }, "load('w8y', require);"));
 
 // Large, native, or with their own files.
 const external = ['pino', '@photostructure/*', '@connectrpc/*', '@bufbuild/*', 'postgres'];
-// A small flow should not wait for the code of everything else: `crore run` has its own bundle.
+// A small flow or a push should not wait for the code of everything else: each has its own bundle. For a push this takes
+// 2 ms off.
+const OWN = {
+  run: ['cli/flow-commands/run.js', 'flow/input/yaml.js'],
+  push: ['cli/job-commands/push.js', 'index.js', 'store/redis/open.js'],
+};
 const left = new Set();
-const own = leave(['cli/flow-commands/run.js', 'flow/input/yaml.js'], left);
-const small = await bundle('run', { entryPoints: ['dist/cli/crore.js'] }, { external, plugins: [own] });
+const marks = {};
+for (const [name, own] of Object.entries(OWN)) {
+  const options = { external, plugins: [leave(own, left)] };
+  marks[name] = (await bundle(name, { entryPoints: ['dist/cli/crore.js'] }, options)).mark;
+}
 const doors = ['cli/crore.js', ...left].map((place) => `${JSON.stringify(place)}:()=>require("./${place}")`);
 const contents = `module.exports={${doors.join()}}`;
 const all = await bundle('crore', { stdin: { contents, resolveDir: dist } }, { external });
 const start = `let everything;
 const find = (place) => (everything ??= load('crore', require))[place]();
-if (word === 'run') load('run', (name) => (/\\.js$/.test(name) ? find(name) : require(name)));
+const outside = (name) => (/\\.js$/.test(name) ? find(name) : require(name));
+if (command !== 'crore' && Object.hasOwn(marks, command)) load(command, outside);
 else find('cli/crore.js');`;
-const word = "/^[a-z]+$/.test(process.argv[2]) ? process.argv[2] : 'help'";
-writeFileSync(join(dist, 'crore.cjs'), loader(word, { run: small.mark, crore: all.mark }, start));
+// Only these words can become the name of a cache: the arguments contain payloads.
+const words = `const command = /^[a-z]+$/.test(process.argv[2]) ? process.argv[2] : 'help';
+const store = /\\b(redis|valkey|postgres|grpc)\\w*:\\/\\//.exec(process.argv.join(' ') + ' ' + process.env.CRORE_STORE)?.[1];
+const word = store ? command + '-' + store : command;`;
+writeFileSync(join(dist, 'crore.cjs'), loader(words, { ...marks, crore: all.mark }, start));
 writeFileSync(join(dist, 'crore.licences.txt'), licences(all.inputs));
 
 // Trial runs that create the caches. Everything works without them, only slower: no reason to fail the build.
@@ -144,13 +157,20 @@ for (const args of [['--help'], ['run', 'flow.json'], ['push', 'mails', '1', ...
 }
 rmSync(dir, { recursive: true, force: true });
 
-// An empty ring: every reply says that there are no items.
+// A ring of one item: the functions that run a child are in the cache, too. A start that finds an item takes 1.1 ms less
+// CPU time, and one that finds none 0.2 ms more.
+const COMMAND = /(?<=^|\r\n)\*\d+\r\n\$\d+\r\n(EVAL\r\n\$\d+\r\n\s*local length)?/g;
+const reply = (taken) => (taken ? '*3\r\n:1\r\n:1\r\n$4\r\nitem\r\n' : ':1\r\n');
 const server = createServer((socket) =>
-  socket.on('data', () => socket.write('*2\r\n:0\r\n:0\r\n')).on('error', () => {}),
+  socket
+    .on('data', (data) => {
+      for (const [, taken] of data.toString('latin1').matchAll(COMMAND)) socket.write(reply(taken));
+    })
+    .on('error', () => {}),
 );
 server.listen(0, '127.0.0.1', () => {
   const url = `redis://localhost:${server.address().port}`;
-  const args = [join(dist, 'w8y.cjs'), '-u', url, '-k', 'empty', 'true'];
+  const args = [join(dist, 'w8y.cjs'), '-u', url, '-k', 'ring', 'true'];
   const rehearsal = spawn(process.execPath, args, { stdio: 'ignore', timeout: 30_000 });
   rehearsal.on('exit', () => server.close());
 });

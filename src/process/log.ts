@@ -15,6 +15,7 @@ export interface LogOptions {
 export function openLog({ quiet, file, timestamps }: LogOptions): Log {
   const sinks = quiet ? [] : [2];
   if (file !== '') sinks.push(openAppend(file, 'log file'));
+  if (sinks.length === 0) return () => {};
   return (text) => {
     const line = `w8y: ${timestamps ? `${timestamp()} ` : ''}${redact(text)}\n`;
     for (const sink of sinks) writeLine(sink, line);

@@ -57,7 +57,7 @@ describe('bin/w8y', () => {
       expect(existsSync(join(dir, 'dist', 'w8y.cjs'))).toBe(true);
       expect(cacheRejected(join(dir, 'dist'), 'w8y', 'w8y-start')).toBe(false);
       expect(cacheRejected(join(dir, 'dist'), 'run', 'run-run')).toBe(false);
-      expect(cacheRejected(join(dir, 'dist'), 'crore', 'crore-push')).toBe(false);
+      expect(cacheRejected(join(dir, 'dist'), 'push', 'push-push')).toBe(false);
       const version = await run(['--version'], { command: [join(dir, 'bin', 'crore')] });
       expect(version.out).toMatch(/^\d+\.\d+\.\d+\n$/);
     });
@@ -107,14 +107,21 @@ describe('bin/crore', () => {
     });
   });
 
-  it('creates a code cache for each command that succeeded, and none for a mistyped one', async () => {
+  it('creates a code cache for each command and kind of store that succeeded, and none for a mistyped one or a payload', async () => {
     await inFolder(async (dir) => {
       mkdirSync(join(dir, 'cache'));
-      for (const name of ['crore.cjs', 'crore.bundle.js']) cpSync(join(root, 'dist', name), join(dir, name));
+      for (const name of ['crore.cjs', 'crore.bundle.js', 'push.bundle.js'])
+        cpSync(join(root, 'dist', name), join(dir, name));
       const command = [process.execPath, join(dir, 'crore.cjs')];
-      for (const args of [['--help'], ['push', '--help'], ['pusj', '--help'], ['push', '--nonsense']])
+      const good = [['--help'], ['push', '--help'], ['push', '--help', '--store', 'redis://localhost']];
+      const mistyped = [
+        ['pusj', '--help'],
+        ['push', '--nonsense'],
+        ['constructor', '--help'],
+      ];
+      for (const args of [...good, ...mistyped, ['push', '--help', 'a redisX://b']])
         await run(args, { command, cwd: dir });
-      const names = ['crore-help', 'crore-push'].map((start) => basename(cacheOf(dir, start)));
+      const names = ['crore-help', 'push-push', 'push-push-redis'].map((start) => basename(cacheOf(dir, start)));
       expect(readdirSync(join(dir, 'cache')).sort()).toEqual(names);
     });
   });
