@@ -9,6 +9,9 @@ const QUIET_ROUNDS = 30;
 /** Every this many rounds, looks for queues created by others, and forgets names that are no longer in the store. */
 const LOOK_ROUNDS = 15;
 
+/** For how many leases short sweeps are enough: only a whole one forgets a queue that nobody uses. */
+const MOST_SHORT = 10;
+
 interface WatchedQueue {
   sweptAt: number;
   /** The queue is not checked before this time. */
@@ -126,7 +129,7 @@ export class QueueSweeper {
       if (quiet && now - tended.sweptAt < this.#quietPause()) return;
       tended.sweptAt = now;
       const quietFor = await sweepQueue(this.engine, queue, this.policy);
-      tended.quietUntil = now + quietFor;
+      tended.quietUntil = now + Math.min(quietFor, MOST_SHORT * this.policy.lease);
       if (quietFor > this.#rest()) tended.lookAt = now + this.#rest();
     } catch (error) {
       this.onError(error as Error, `the queue '${queue}' could not be swept`);

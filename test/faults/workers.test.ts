@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { freeze } from '../support/freeze.js';
-import { type Program, startWorker, withLateThreads } from '../support/processes.js';
+import { asArgument, type Program, startWorker, withLateThreads, withoutThreads } from '../support/processes.js';
 import { ROUNDS } from '../support/rounds.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -59,6 +59,19 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     expect(await handle.get()).toMatchObject({ state: 'done', crashes: 0, attempt: 1, result: spinner.child.pid });
   });
 
+  it('are not confused with workers whose program is an argument of node, which threads do not accept', async () => {
+    await begin();
+    const queue = crore.queue<string>('evaluated');
+    const handle = await queue.add('spin');
+    const options = { ...FAST, lease: 2_000 };
+    const setup = { url: store.url, queue: 'evaluated', mode: 'spin', take: 3 * options.lease, options };
+    const spinner = await startWorker(setup, asArgument());
+    programs.push(spinner);
+    await work({ queue: 'evaluated', options });
+    await handle.finished({ timeout: '30s' });
+    expect(await handle.get()).toMatchObject({ state: 'done', crashes: 0, attempt: 1, result: spinner.child.pid });
+  });
+
   it('are not confused with workers whose heartbeat thread takes longer than a lease to start', async () => {
     await begin();
     const queue = crore.queue<string>('late');
@@ -71,6 +84,20 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     expect(await handle.finished({ timeout: '20s' })).toBe(late.child.pid);
     expect(await handle.get()).toMatchObject({ crashes: 0, attempt: 1 });
     expect(late.lines.filter((line) => line.startsWith('aborted'))).toEqual([]);
+  });
+
+  it('are not confused with workers whose heartbeat thread cannot start', async () => {
+    await begin();
+    const queue = crore.queue<string>('threadless');
+    const setup = { url: store.url, queue: 'threadless', take: 2_500, options: FAST };
+    const threadless = await startWorker(setup, withoutThreads());
+    programs.push(threadless);
+    const handle = await queue.add('x');
+    await threadless.line('start');
+    await work({ queue: 'threadless', options: FAST });
+    expect(await handle.finished({ timeout: '20s' })).toBe(threadless.child.pid);
+    expect(await handle.get()).toMatchObject({ crashes: 0, attempt: 1 });
+    expect(threadless.lines.filter((line) => line.startsWith('aborted'))).toEqual([]);
   });
 
   it('include workers whose event loop hangs', async () => {

@@ -75,6 +75,18 @@ export function withLateThreads(ms: number): string[] {
   return ['env', `CRORE_TEST_LATE=${ms}`, `NODE_OPTIONS=--import=${file}`];
 }
 
+/** A process that runs the text of its command line, which imports the program. */
+export function asArgument(): string[] {
+  const text = 'process.argv.splice(1, 1); await import("file://" + process.argv[1])';
+  return [process.execPath, '--input-type=module', '-e', text, '--'];
+}
+
+/** A process in which no thread can start. */
+export function withoutThreads(): string[] {
+  const file = fileURLToPath(new URL('./programs/no-threads.mjs', import.meta.url));
+  return ['env', `NODE_OPTIONS=--import=${file}`];
+}
+
 /** Starts a worker process and waits until it is ready. */
 export async function startWorker(
   setup: {

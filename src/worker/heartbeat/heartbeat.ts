@@ -21,6 +21,13 @@ export interface HeartbeatListener {
 const LOOP_TICK = 250;
 /** How long the thread gets to end by itself. */
 const PATIENCE = 2_000;
+/** How long after a thread has ended unexpectedly another one takes over the sessions of the main loop. */
+const ANOTHER_THREAD = 60_000;
+
+/** A session whose heartbeats the main loop sends. */
+interface OwnSession extends WatchedSession {
+  timer: NodeJS.Timeout;
+}
 
 /**
  * Keeps the sessions of this process alive. Heartbeats come from a thread with its own connection, so that a busy main loop does
@@ -30,11 +37,12 @@ const PATIENCE = 2_000;
  */
 export class Heartbeat {
   readonly #listeners = new Map<string, HeartbeatListener>();
-  readonly #own = new Map<string, NodeJS.Timeout>();
+  readonly #own = new Map<string, OwnSession>();
   readonly #loop = new SharedArrayBuffer(4);
   #thread: Thread | undefined;
   #gate = new SharedArrayBuffer(4);
   #ticker: NodeJS.Timeout | undefined;
+  #retry: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly store: Store,
@@ -58,6 +66,7 @@ export class Heartbeat {
   /** Ends the thread and waits for it. */
   async close(): Promise<void> {
     for (const worker of [...this.#listeners.keys()]) this.remove(worker);
+    clearTimeout(this.#retry);
     const thread = this.#thread;
     this.#thread = undefined;
     if (thread) await this.#end(thread);
@@ -98,7 +107,8 @@ export class Heartbeat {
     this.#gate = new SharedArrayBuffer(4);
     const { timeout } = this;
     const setup: HeartbeatSetup = { url: this.store.threadUrl!, timeout, loop: this.#loop, gate: this.#gate };
-    const thread = new Thread(new URL('./heartbeat-thread.js', import.meta.url), { workerData: setup });
+    const execArgv = inheritedFlags(process.execArgv);
+    const thread = new Thread(new URL('./heartbeat-thread.js', import.meta.url), { workerData: setup, execArgv });
     thread.unref();
     thread.on('message', ({ worker, change }: HeartbeatReply) => this.#notify(worker, change));
     thread.on('error', (error) => this.onError(error, 'heartbeat thread'));
@@ -106,11 +116,21 @@ export class Heartbeat {
     return thread;
   }
 
-  /** The thread exited unexpectedly: every session is at risk, so its owner has to open a new one. */
+  /**
+   * The thread exited unexpectedly: the sessions it had taken are at risk, so their owners have to open new ones. The others have heartbeats
+   * from here, and if a thread cannot start at all, that is how it stays.
+   */
   #gone(thread: Thread): void {
     if (this.#thread !== thread) return;
     this.#thread = undefined;
-    for (const listener of [...this.#listeners.values()]) listener.lost();
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#handOver(), ANOTHER_THREAD).unref();
+    for (const [worker, listener] of [...this.#listeners]) if (!this.#own.has(worker)) listener.lost();
+  }
+
+  #handOver(): void {
+    if (this.#thread) return;
+    for (const { timer: _timer, ...session } of this.#own.values()) this.#send({ add: session });
   }
 
   #notify(worker: string, change: HeartbeatReply['change']): void {
@@ -121,22 +141,34 @@ export class Heartbeat {
     else listener.late(change === 'recovered');
   }
 
-  #beatHere({ queue, worker, lease, heartbeatMs }: WatchedSession): void {
+  #beatHere(session: WatchedSession): void {
+    const { queue, worker, lease, heartbeatMs } = session;
     const timer = setInterval(() => {
       const since = monotonicNow();
       this.store.heartbeat([{ queue, worker, lease }]).then(
         ([alive]) => {
           if (!alive) this.#notify(worker, 'lost');
-          else this.#thread?.postMessage({ renewed: worker, since } satisfies HeartbeatCommand);
+          else this.#renewed(worker, since);
         },
         (error: Error) => this.onError(error, 'heartbeat'),
       );
     }, heartbeatMs);
-    this.#own.set(worker, timer.unref());
+    this.#own.set(worker, { ...session, timer: timer.unref() });
+  }
+
+  #renewed(worker: string, since: number): void {
+    const own = this.#own.get(worker);
+    if (own) own.since = since;
+    this.#thread?.postMessage({ renewed: worker, since } satisfies HeartbeatCommand);
   }
 
   #stopHere(worker: string): void {
-    clearInterval(this.#own.get(worker));
+    clearInterval(this.#own.get(worker)?.timer);
     this.#own.delete(worker);
   }
+}
+
+/** The flags of this process, except the one that says what the text of `--eval` is: a thread that has a file does not start with it. */
+function inheritedFlags(flags: readonly string[]): string[] {
+  return flags.filter((flag, i) => !flag.startsWith('--input-type') && flags[i - 1] !== '--input-type');
 }

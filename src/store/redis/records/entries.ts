@@ -107,9 +107,6 @@ function readJobs(origin: ClaimOrigin, [ids, bodies, runs]: [Buffer, Buffer, Buf
   return entries;
 }
 
-/** An empty list. */
-const NO_RUNS = Buffer.from([0x90]);
-
 export function isDoneTask({ lease, outcome }: Settlement): boolean {
   return lease.id === undefined && outcome.to === 'done';
 }
