@@ -1,7 +1,7 @@
 -- include: plain_session
 
--- Entries for a worker that waits at an empty queue are leased as soon as they arrive. Scripts that do this run rarely, while somebody waits for them: creating
--- the functions of a claim took half of their time, so they have few of their own.
+-- Entries for a worker that waits at an empty queue are leased as soon as they arrive. Scripts that do this run rarely, while somebody waits for them, so they have
+-- few functions of their own: creating those of a claim took them an eighth to a quarter of their time.
 
 -- The session of such a worker, as `plain_session` returns it; nothing if other entries wait or somebody listens to events.
 local function waiting_session(worker)
