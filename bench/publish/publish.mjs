@@ -12,7 +12,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const PAGE = `${root}docs/performance.md`;
 
 function read(file) {
-  const lines = readFileSync(file, 'utf8').trim().split('\n');
+  // npm says what it runs, in lines that begin with '>'.
+  const lines = readFileSync(file, 'utf8').split('\n').filter((line) => !/^(> .*)?$/.test(line));
   const entries = lines.map((line, i) => {
     try {
       return JSON.parse(line);

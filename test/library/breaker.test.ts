@@ -24,10 +24,11 @@ describe.each([
     stream.on('breaker', (event: JobEvent) => seen.push(event.breaker));
     let broken = true;
     let starts = 0;
-    const worker = queue.work(async () => {
+    const fail = async () => {
       starts += 1;
       if (broken) throw new Error('the service is down');
-    });
+    };
+    const worker = queue.work(fail, { concurrency: 1 });
     for (let i = 0; i < 8; i++) await queue.add(i, { attempts: 1 });
     await until('it is open', async () => (await queue.breaker())?.isOpen === true);
     const view = await queue.breaker();
