@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { describeError, errorLine } from '../job/attempt.js';
 import { whenDrained } from '../process/drained.js';
 import { ForkedProgram, type ForkedProgramSetup, passOn } from '../process/forked-program.js';
+import { threadFlags } from '../worker/heartbeat/thread-flags.js';
 import { type HostCommand, type HostReply, replyOf } from './messages.js';
 
 /** A process or thread that runs calls. */
@@ -63,6 +64,7 @@ export function threadChannels(program: URL, workerData: unknown, maxMemory: num
     const thread = new Worker(program, {
       workerData,
       stderr: true,
+      ...threadFlags(),
       ...(maxMemory === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: maxMemory } }),
     });
     return {

@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Crore, open } from '../../dist/index.js';
 import { freeze } from '../support/freeze.js';
-import { asArgument, type Program, startWorker, withLateThreads, withoutThreads } from '../support/processes.js';
+import {
+  asArgument,
+  type Program,
+  startWorker,
+  withFlags,
+  withLateThreads,
+  withoutThreads,
+} from '../support/processes.js';
 import { ROUNDS } from '../support/rounds.js';
 import { STORES, type TestStore } from '../support/stores.js';
 import { until } from '../support/wait.js';
@@ -59,13 +66,16 @@ describe.each(STORES)('workers that die, on %s', ROUNDS, (_name, fresh) => {
     expect(await handle.get()).toMatchObject({ state: 'done', crashes: 0, attempt: 1, result: spinner.child.pid });
   });
 
-  it('are not confused with workers whose program is an argument of node, which threads do not accept', async () => {
+  it.each([
+    ['whose program is an argument of node, which threads do not accept', asArgument()],
+    ['with options of V8, which threads do not accept either', withFlags('--max-old-space-size=256', '--expose-gc')],
+  ])('are not confused with workers %s', async (_what, within) => {
     await begin();
     const queue = crore.queue<string>('evaluated');
     const handle = await queue.add('spin');
     const options = { ...FAST, lease: 2_000 };
     const setup = { url: store.url, queue: 'evaluated', mode: 'spin', take: 3 * options.lease, options };
-    const spinner = await startWorker(setup, asArgument());
+    const spinner = await startWorker(setup, within);
     programs.push(spinner);
     await work({ queue: 'evaluated', options });
     await handle.finished({ timeout: '30s' });

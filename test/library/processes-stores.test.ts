@@ -1,4 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, inject, it } from 'vitest';
 import { open, type ProcessOptions } from '../../dist/index.js';
 import { Program } from '../support/processes.js';
@@ -91,5 +94,31 @@ describe.each(KINDS)('a handler in %s on Redis', (kind, sized) => {
     expect(await spinning!.get()).toMatchObject({ state: 'cancelled', crashes: 0 });
     const { crashes, attempts } = (await crashing!.get())!;
     expect([crashes, attempts.map(({ outcome }) => outcome)]).toEqual([2, ['crashed', 'crashed']]);
+  });
+
+  it.each([
+    ['is an argument of node', ['--input-type=module', '-e']],
+    ['is an argument of node, which has options of V8', ['--max-old-space-size=256', '--input-type=module', '-e']],
+    ['is a file, and node has options of V8', ['--max-old-space-size=256']],
+  ])('starts where the program of the worker %s', (_what, flags) => {
+    const library = new URL('../../dist/index.js', import.meta.url);
+    const code = `
+      import { open } from '${library}';
+      const crore = await open('sqlite::memory:', { logger: false });
+      const queue = crore.queue('flags');
+      const worker = queue.work(new URL('${HANDLER}'), ${JSON.stringify(sized(1))});
+      console.log(await (await queue.add('count')).finished({ timeout: '30s' }));
+      await worker.close();
+      await crore.close();`;
+    const dir = mkdtempSync(join(tmpdir(), 'crore-flags-'));
+    try {
+      const file = join(dir, 'program.mjs');
+      writeFileSync(file, code);
+      const args = [...flags, flags.at(-1) === '-e' ? code : file];
+      const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 60_000 });
+      expect([stdout, stderr]).toEqual(['1\n', '']);
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
   });
 });

@@ -81,6 +81,11 @@ export function asArgument(): string[] {
   return [process.execPath, '--input-type=module', '-e', text, '--'];
 }
 
+/** A process with options of Node. */
+export function withFlags(...flags: string[]): string[] {
+  return ['sh', '-c', `node=$1; shift; exec "$node" ${flags.join(' ')} "$@"`, '-'];
+}
+
 /** A process in which no thread can start. */
 export function withoutThreads(): string[] {
   const file = fileURLToPath(new URL('./programs/no-threads.mjs', import.meta.url));

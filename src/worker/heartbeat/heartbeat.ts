@@ -8,6 +8,7 @@ import {
   monotonicNow,
   type WatchedSession,
 } from './heartbeat-messages.js';
+import { threadFlags } from './thread-flags.js';
 
 export interface HeartbeatListener {
   /** Called when the store no longer knows the session. */
@@ -91,7 +92,7 @@ export class Heartbeat {
 
   #send(order: HeartbeatCommand): void {
     this.#thread ??= this.#start();
-    this.#thread.postMessage(order);
+    this.#thread?.postMessage(order);
     if (this.#ticker === undefined && this.#listeners.size > 0) {
       const turns = new Int32Array(this.#loop);
       this.#ticker = setInterval(() => Atomics.add(turns, 0, 1), LOOP_TICK).unref();
@@ -103,12 +104,23 @@ export class Heartbeat {
     this.#ticker = undefined;
   }
 
-  #start(): Thread {
+  /** Undefined if no thread can start, for lack of memory for example. */
+  #start(): Thread | undefined {
+    try {
+      return this.#startThread();
+    } catch (error) {
+      this.onError(error as Error, 'heartbeat thread');
+      this.#tryAgainLater();
+      return undefined;
+    }
+  }
+
+  #startThread(): Thread {
     this.#gate = new SharedArrayBuffer(4);
     const { timeout } = this;
     const setup: HeartbeatSetup = { url: this.store.threadUrl!, timeout, loop: this.#loop, gate: this.#gate };
-    const execArgv = inheritedFlags(process.execArgv);
-    const thread = new Thread(new URL('./heartbeat-thread.js', import.meta.url), { workerData: setup, execArgv });
+    const program = new URL('./heartbeat-thread.js', import.meta.url);
+    const thread = new Thread(program, { workerData: setup, ...threadFlags() });
     thread.unref();
     thread.on('message', ({ worker, change }: HeartbeatReply) => this.#notify(worker, change));
     thread.on('error', (error) => this.onError(error, 'heartbeat thread'));
@@ -123,9 +135,13 @@ export class Heartbeat {
   #gone(thread: Thread): void {
     if (this.#thread !== thread) return;
     this.#thread = undefined;
+    this.#tryAgainLater();
+    for (const [worker, listener] of [...this.#listeners]) if (!this.#own.has(worker)) listener.lost();
+  }
+
+  #tryAgainLater(): void {
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => this.#handOver(), ANOTHER_THREAD).unref();
-    for (const [worker, listener] of [...this.#listeners]) if (!this.#own.has(worker)) listener.lost();
   }
 
   #handOver(): void {
@@ -166,9 +182,4 @@ export class Heartbeat {
     clearInterval(this.#own.get(worker)?.timer);
     this.#own.delete(worker);
   }
-}
-
-/** The flags of this process, except the one that says what the text of `--eval` is: a thread that has a file does not start with it. */
-function inheritedFlags(flags: readonly string[]): string[] {
-  return flags.filter((flag, i) => !flag.startsWith('--input-type') && flags[i - 1] !== '--input-type');
 }
