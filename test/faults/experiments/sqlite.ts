@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { openDatabase } from '../../../dist/store/sqlite/file/driver.js';
 import { until } from '../../support/wait.js';
 import type { Event } from '../history/events.js';
@@ -8,6 +9,8 @@ import { percentile } from '../history/recovery.js';
 import { adds } from '../history/rules.js';
 import type { Experiment } from '../support/experiment.js';
 import { type Lab, pause, works } from '../support/lab.js';
+
+const JOB_IDS = fileURLToPath(new URL('../programs/job-ids.mjs', import.meta.url));
 
 const SQLITE = { store: 'sqlite', short: false };
 
@@ -156,14 +159,8 @@ const powerCut: Experiment = {
       copyFileSync(image, copy);
       const after = join(lab.dir, `after-${round}`);
       mount(copy, after);
-      const db = openDatabase(join(after, 'crore.db'));
-      const present = new Set(
-        db
-          .prepare('SELECT id FROM jobs')
-          .all()
-          .map(({ id }) => String(id)),
-      );
-      db.close();
+      const ids = execFileSync(process.execPath, [JOB_IDS, join(after, 'crore.db')], { encoding: 'utf8' });
+      const present = new Set(JSON.parse(ids) as string[]);
       promised += accepted.size;
       lost += [...accepted].filter((id) => !present.has(id)).length;
     }
