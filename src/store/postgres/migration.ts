@@ -28,6 +28,7 @@ export const STORE_LAYOUT: Layout = {
     [],
     ['tables/groups.sql'],
     ['tables/tasks.sql'],
+    [],
   ].map((files) => files.map((name) => new URL(name, SQL))),
   functions: storeFunctions,
   forApplications: new Set(['add', 'add_in', 'add_ring_items', 'identity']),

@@ -63,6 +63,28 @@ export function testMoving(bench: Bench): void {
       expect(await mustGet(store, to, 'a')).toMatchObject({ state: 'ready', attempt: 0, crashes: 0 });
     });
 
+    it('takes jobs that have run before to a queue where new jobs wait, behind those', async () => {
+      const { from, to } = await pair();
+      await store.add(to, [newJob('first')]);
+      await store.add(from, [newJob('dead'), newJob('failed')]);
+      await store.add(to, [newJob('second')]);
+      const [dead, failed] = await claim(from, 2);
+      await store.recordProgress(from, failed!.lease, { progress: '5', log: 'line\n' });
+      await store.watchForEnd(from, ['dead']);
+      const outcome = fail(failed!.job!, 'broken', { random, now: 0, delay: 100 });
+      await store.settle(from, [settlementOf(dead!, die(dead!.job!, 'x')), settlementOf(failed!, outcome)]);
+      expect(await store.move(from, ['dead', 'failed'], to, 'ada')).toEqual(['moved', 'moved']);
+      expect(await mustGet(store, to, 'failed')).toMatchObject({ progress: '5', log: expect.stringContaining('line') });
+      await store.add(to, [newJob('third')]);
+      expect(names(await claim(to, 1))).toEqual(['first']);
+      expect(names(await claim(to, 9))).toEqual(['second', 'dead', 'third']);
+      bench.now += 100;
+      const [again] = await claim(to, 9);
+      expect(again!.job).toMatchObject({ id: 'failed', attempt: 2 });
+      expect(await store.count(to)).toMatchObject({ active: 5, ready: 0, scheduled: 0 });
+      expect(await total(from)).toBe(0);
+    });
+
     it('refuses jobs that run, have ended, or are not there', async () => {
       const { from, to } = await pair();
       await store.add(from, [newJob('runs'), newJob('done'), newJob('cancelled')]);

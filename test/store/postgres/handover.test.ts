@@ -73,7 +73,8 @@ describe('on PostgreSQL, what is added for a worker that waits in the same proce
       'q',
       ['b', 'c', 'd'].map((task) => Buffer.from(task)),
     );
-    expect(names((await claims.pop()!).entries)).toEqual(['b']);
+    // Not taken off: the signal for the others arrives here, too, and must not lead to a second claim.
+    expect(names((await claims[0]!).entries)).toEqual(['b']);
     await until('the other one to claim', () => others.length > 0);
     expect(names((await others[0]!).entries)).toEqual(['c', 'd']);
   });

@@ -20,14 +20,29 @@ begin
   return null;
 end $$;
 
--- The row stays the same, and with it the history of its attempts, its log and its progress.
-create function crore.move_one(p_source int, p_target int, p_job bigint, p_now bigint) returns void language plpgsql as $$
+-- A job that was fresh once has a number that may count as that of a fresh job in another queue, where `head` is lower: gives it one of those that jobs with a row
+-- have. Nothing depends on a job that may move, and one with a group has never been fresh.
+create function crore.renumber(p_queue int, p_job bigint) returns bigint language plpgsql as $$
 declare
+  v_job bigint := crore.next_row();
+begin
+  if p_job >= crore.first_row() then return p_job; end if;
+  update crore.records set n = v_job where ctid = any(crore.places(p_queue, array[p_job]));
+  update crore.jobs set n = v_job where ctid = any(crore.row_places(array[p_job]));
+  update crore.notes set n = v_job where n = p_job;
+  update crore.needed set up = v_job where up = p_job;
+  return v_job;
+end $$;
+
+-- The row stays the same, and with it the history of its attempts, its log and its progress. Returns its number.
+create function crore.move_one(p_source int, p_target int, p_job bigint, p_now bigint) returns bigint language plpgsql as $$
+declare
+  v_job bigint := crore.renumber(p_source, p_job);
   j record;
   v_later boolean;
   v_seq bigint;
 begin
-  select k.*, r.id, r.traits into j from crore.row_at(p_job) k cross join lateral crore.record_at(k.queue, k.n) r;
+  select k.*, r.id, r.traits into j from crore.row_at(v_job) k cross join lateral crore.record_at(k.queue, k.n) r;
   v_later := j.state = 1 and j.at > p_now;
   perform crore.bump_state(p_source, j.state, -1);
   if j.state <> 5 then perform crore.bump(p_source, bytes => -j.size); end if;
@@ -36,9 +51,9 @@ begin
   update crore.jobs set queue = p_target, state = case when v_later then 1 else 2 end, at = case when v_later then j.at end,
     ran = case when v_later then null else p_now end, until = null, seq = case when v_later then 0 else nextval('crore.backs') end,
     attempt = case when j.state = 5 then 0 else attempt end, crashes = case when j.state = 5 then 0 else crashes end,
-    outcome = case when j.state = 5 then null else outcome end where n = p_job returning seq into v_seq;
-  update crore.records set queue = p_target where ctid = any(crore.places(p_source, array[p_job]));
-  update crore.needed set up_queue = p_target where up = p_job;
+    outcome = case when j.state = 5 then null else outcome end where n = v_job returning seq into v_seq;
+  update crore.records set queue = p_target where ctid = any(crore.places(p_source, array[v_job]));
+  update crore.needed set up_queue = p_target where up = v_job;
   perform crore.bump(p_target, scheduled => v_later::int, ready => (not v_later)::int, bytes => j.size, placed => true, due => j.at);
   if not v_later then perform crore.list_job(p_target, j.priority, j.grp, v_seq); end if;
   if j.grp is not null and not v_later then perform crore.enter_group(p_target, j.grp, p_now); end if;
@@ -48,6 +63,7 @@ begin
   end if;
   perform crore.event(p_source, p_now, 'moved', j.id, (select name from crore.queues where n = p_target));
   perform crore.event(p_target, p_now, 'added', j.id);
+  return v_job;
 end $$;
 
 -- move. Returns the outcome of each job.
@@ -56,6 +72,7 @@ declare
   v_now bigint := crore.time(p_now);
   v_source int;
   v_target int;
+  v_job bigint;
   v_id text;
   j record;
 begin
@@ -73,8 +90,8 @@ begin
     outcome := crore.move_refusal(j.n, j.state, v_id, j.spec, j.traits, v_target, v_now);
     if outcome is null then
       outcome := 'moved';
-      perform crore.move_one(v_source, v_target, j.n, v_now);
-      if p_line is not null then perform crore.append_attempt(j.n, p_line); end if;
+      v_job := crore.move_one(v_source, v_target, j.n, v_now);
+      if p_line is not null then perform crore.append_attempt(v_job, p_line); end if;
       delete from crore.awaited where queue = v_source and id = v_id;
       -- It is no longer here: whoever waits for it asks.
       if found then
