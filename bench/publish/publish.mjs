@@ -13,7 +13,9 @@ const PAGE = `${root}docs/performance.md`;
 
 function read(file) {
   // npm says what it runs, in lines that begin with '>'.
-  const lines = readFileSync(file, 'utf8').split('\n').filter((line) => !/^(> .*)?$/.test(line));
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => !/^(> .*)?$/.test(line));
   const entries = lines.map((line, i) => {
     try {
       return JSON.parse(line);
