@@ -53,6 +53,32 @@ describe('a handler in processes', () => {
 });
 
 describe.each(KINDS)('a handler in %s', (_kind, sized) => {
+  it.each([
+    ['is an argument of node', ['--input-type=module', '-e']],
+    ['is an argument of node, which has options of V8', ['--max-old-space-size=256', '--input-type=module', '-e']],
+    ['is a file, and node has options of V8', ['--max-old-space-size=256']],
+  ])('starts where the program of the worker %s', (_what, flags) => {
+    const library = new URL('../../dist/index.js', import.meta.url);
+    const code = `
+      import { open } from '${library}';
+      const crore = await open('sqlite::memory:', { logger: false });
+      const queue = crore.queue('flags');
+      const worker = queue.work(new URL('${HANDLER}'), ${JSON.stringify(sized(1))});
+      console.log(await (await queue.add('count')).finished({ timeout: '30s' }));
+      await worker.close();
+      await crore.close();`;
+    const dir = mkdtempSync(join(tmpdir(), 'crore-flags-'));
+    try {
+      const file = join(dir, 'program.mjs');
+      writeFileSync(file, code);
+      const args = [...flags, flags.at(-1) === '-e' ? code : file];
+      const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 60_000 });
+      expect([stdout, stderr]).toEqual(['1\n', '']);
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
+  });
+
   it('adds children and waits for them, and reads the jobs it needed and its batch', async () => {
     await using crore = await open('sqlite::memory:', { logger: false });
     const queue = crore.queue<unknown, unknown>('family');
@@ -94,31 +120,5 @@ describe.each(KINDS)('a handler in %s on Redis', (kind, sized) => {
     expect(await spinning!.get()).toMatchObject({ state: 'cancelled', crashes: 0 });
     const { crashes, attempts } = (await crashing!.get())!;
     expect([crashes, attempts.map(({ outcome }) => outcome)]).toEqual([2, ['crashed', 'crashed']]);
-  });
-
-  it.each([
-    ['is an argument of node', ['--input-type=module', '-e']],
-    ['is an argument of node, which has options of V8', ['--max-old-space-size=256', '--input-type=module', '-e']],
-    ['is a file, and node has options of V8', ['--max-old-space-size=256']],
-  ])('starts where the program of the worker %s', (_what, flags) => {
-    const library = new URL('../../dist/index.js', import.meta.url);
-    const code = `
-      import { open } from '${library}';
-      const crore = await open('sqlite::memory:', { logger: false });
-      const queue = crore.queue('flags');
-      const worker = queue.work(new URL('${HANDLER}'), ${JSON.stringify(sized(1))});
-      console.log(await (await queue.add('count')).finished({ timeout: '30s' }));
-      await worker.close();
-      await crore.close();`;
-    const dir = mkdtempSync(join(tmpdir(), 'crore-flags-'));
-    try {
-      const file = join(dir, 'program.mjs');
-      writeFileSync(file, code);
-      const args = [...flags, flags.at(-1) === '-e' ? code : file];
-      const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 60_000 });
-      expect([stdout, stderr]).toEqual(['1\n', '']);
-    } finally {
-      rmSync(dir, { recursive: true, force: true });
-    }
   });
 });
